@@ -104,16 +104,19 @@ def _tv(one: np.ndarray, two: np.ndarray, sizes: tuple[int, ...], columns: Any) 
     return float(np.abs(shares[0] - shares[1]).sum() / 2)
 
 
-def synthesize(mechanism: Any, table: Table, seed: int) -> tuple[np.ndarray, float]:
-    """One run on exact counts: synthetic rows, and CPU seconds."""
+def synthesize(mechanism: Any, table: Table, seed: int, sets: int = 1) -> tuple[np.ndarray, float]:
+    """One run on exact counts: synthetic rows, the same number of each set, and CPU seconds."""
     schema = table.schema
     values = np.asfortranarray(table.values.astype(schema.code_dtype()))
     start = time.process_time()
-    plan = mechanism.plan(schema, None)
+    plan = mechanism.plan(schema, None, sets)
     engine = LocalEngine.from_codes(Codes(schema, values, secret=True))
     tables = spend(Privacy(schema, mechanism), plan, engine)
-    rows = sample(tables, len(values), seed=seed).values
-    return rows.astype(np.int64), time.process_time() - start
+    drawn = [
+        sample(tables, len(values) // sets, seed=seed, set_index=number).values
+        for number in range(sets)
+    ]
+    return np.concatenate(drawn).astype(np.int64), time.process_time() - start
 
 
 def measure(table: Table, epsilon: float, delta: float, repeats: int) -> list[dict[str, Any]]:

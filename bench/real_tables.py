@@ -2,10 +2,14 @@
 
     python bench/real_tables.py                                 # all at epsilon 1, what is not there yet
     python bench/real_tables.py --only nested16 --epsilon .1 1   # some
+    python bench/real_tables.py --only adult discharge13 sparcs_msk --epsilon .1 1 10 --seeds 3 \
+        --averaged noisy_pegs privbayes                          # averages of several networks
     python bench/real_tables.py --table                          # what was measured so far, as Markdown
 
 Scores are mean total variation distances of all 1- and 2-way margins and 60 random 3-way and 4-way ones
-between records and rows, and the share of rows with a pair of values that no record has. References are
+between records and rows, and the share of rows with a pair of values that no record has. Averages are rows
+of several networks in equal shares: of `parts` of the records, or of all with a share of the budget each
+(`budgets`). References are
 records resampled (no method can do much better) and exact independent columns. One line a run in
 bench/results/real_tables.jsonl; the seed of a line draws the table, noise has none.
 """
@@ -37,6 +41,19 @@ METHODS: dict[str, Callable[[float], Any]] = {
     "privbayes": lambda epsilon: gb.Privbayes(epsilon=epsilon),
     "independent": lambda epsilon: gb.NoisyPegs(epsilon=epsilon, delta=DELTA, parents=0),
 }
+
+
+WAYS = ("2 parts", "4 parts", "2 budgets", "4 budgets")
+
+
+def built(method: str, epsilon: float) -> tuple[Any, int]:
+    """A method by its name, also one whose rows are those of several networks; and its sets."""
+    name, _, way = method.partition(", ")
+    one = METHODS[name](epsilon)
+    if not way:
+        return one, 1
+    number, kind = int(way.split()[0]), way.split()[1]
+    return (gb.Parallel(one, parts=number), 1) if kind == "parts" else (gb.PerSet(one), number)
 
 
 def _by_class(laws: np.ndarray, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -146,7 +163,8 @@ def run(name: str, method: str, epsilon: float, seed: int) -> dict[str, Any]:
         rng = np.random.default_rng(seed)
         rows, seconds = table.values[rng.integers(0, len(table.values), len(table.values))], 0.0
     else:
-        rows, seconds = synthesize(METHODS[method](epsilon), table, seed)
+        mechanism, sets = built(method, epsilon)
+        rows, seconds = synthesize(mechanism, table, seed, sets)
     line = {"table": name, "method": method, "epsilon": epsilon, "seed": seed}
     return line | scores(table, rows) | {"cpu_seconds": round(seconds, 1)}
 
@@ -168,6 +186,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", default=[*TABLES, *REAL])
     parser.add_argument("--methods", nargs="+", default=["resampled", *METHODS])
+    parser.add_argument(
+        "--averaged", nargs="+", default=[], help="methods, beside averages of them"
+    )
     parser.add_argument("--epsilon", nargs="+", type=float, default=[1.0])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--again", action="store_true", help="measure what is there once more")
@@ -178,7 +199,11 @@ def main() -> None:
     lines = [json.loads(one) for one in path.read_text().splitlines()] if path.exists() else []
     keys = ("table", "method", "epsilon", "seed")
     held = {tuple(one[k] for k in keys): one for one in lines}
-    asked = itertools.product(given.only, given.methods, given.epsilon, range(given.seeds))
+    averaged = [
+        f"{name}{way}" for name in given.averaged for way in ("", *(f", {w}" for w in WAYS))
+    ]
+    methods = averaged or given.methods
+    asked = itertools.product(given.only, methods, given.epsilon, range(given.seeds))
     for what in () if given.table else asked:
         if what not in held or given.again:
             held[what] = run(*what)

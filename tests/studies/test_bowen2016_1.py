@@ -174,3 +174,33 @@ def _usable(n: int, pi: float, epsilon: float) -> float:
     law = stats.laplace(scale=1 / epsilon)
     inside = law.cdf(n - 0.5 - s) - law.cdf(0.5 - s)
     return float((stats.binom.pmf(s, n, pi) * inside).sum())
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("factor", [1.0, 1.5])
+def test_rows_drawn_from_a_sanitized_share_follow_their_law(factor: float) -> None:
+    """Two ones of five records, epsilon 1/2: the binomial law mixed over clipped noise, at 1e-6."""
+    s, n, epsilon = np.full(20_000, 2.0), 5, 0.5
+    noise = stats.laplace(scale=factor / epsilon)
+    middle = (np.arange(200_000) + 0.5) / 200_000
+    share = np.clip(2 + noise.ppf(middle), 0, n) / n
+    law = np.array([stats.binom.pmf(x, n, share).mean() for x in range(n + 1)])
+
+    x = laws.laplace_drawn(Draws(9, (1,)), s, n, epsilon, 1)[0]
+
+    found = stats.chisquare(np.bincount(x.astype(int), minlength=n + 1), law * len(s))
+    assert bool(found.pvalue > 1e-6) is (factor == 1.0)
+
+
+def test_drawing_rows_of_a_single_set_doubles_its_variance_and_no_interval_knows(
+    found: Any,
+) -> None:
+    """P(|z| < 1.96 / sqrt 2) = .834 where noise has gone; rounded counts cover as the records do."""
+    rounded, drawn = (
+        found[m, 1000, 0.15, 6] for m in ("Laplace sanitizer", "Laplace sanitizer, drawn rows")
+    )
+    error = 4 * math.sqrt(0.834 * 0.166 / 100)
+
+    assert drawn["rmse"] / rounded["rmse"] == pytest.approx(math.sqrt(2), rel=0.3)
+    assert drawn["coverage"] == pytest.approx(0.834, abs=error)
+    assert rounded["coverage"] == found[ORIGINAL, 1000, 0.15, 6]["coverage"]

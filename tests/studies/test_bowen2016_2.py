@@ -174,3 +174,26 @@ def test_a_repeat_without_variance_is_not_usable() -> None:
     assert score["usable"] == 0.5
     assert score["bias"] == pytest.approx(0.0)
     assert scored(single(np.zeros(3), np.zeros(3)), 0.5)["bias"] is None
+
+
+def test_rounded_rows_are_within_one_of_their_shares_and_drawn_ones_are_not() -> None:
+    """The mean of rows in bins of width 1 can move by half a bin alone; drawn rows move it by chance, too."""
+    p = histograms.shares(Draws(3, (1,)).laplace(400, 6) + 1, np.full(400, 6))
+    n, bins = 50, np.full(400, 6)
+
+    rows = histograms.rounded(p, n)
+    rounded, drawn = (
+        histograms.moments(Draws(3, (2,)), p, bins, n, 0.0, 6.0, drawn=d)[0] for d in (False, True)
+    )
+
+    assert (rows.sum(axis=1) == n).all()
+    assert (np.abs(rows - n * p) <= 1).all()
+    centers = p @ (np.arange(6) + 0.5)
+    spread = p @ (np.arange(6) + 0.5) ** 2 - centers**2
+    inside = 1 / 12 / n
+    assert np.var(rounded - centers) < 2 * inside
+    assert np.var(drawn - centers) == pytest.approx(float(spread.mean()) / n + inside, rel=0.3)
+
+
+def test_rounded_rows_of_public_bins_cost_what_is_charged() -> None:
+    assert study.true_epsilon(study.ROUNDED, 2.0) == 2.0

@@ -11,7 +11,7 @@ from scipy import stats
 
 from gibbous import studies
 from gibbous.studies import bowen2016_3 as study
-from gibbous.studies import mixed_laws
+from gibbous.studies import histograms, mixed_laws
 from gibbous.studies.seeded_draws import Draws
 
 FEW = np.array([0.5, 0.3, 0.2])
@@ -156,7 +156,7 @@ def test_rows_of_squares_follow_the_squares() -> None:
 def test_sizes_of_cells_are_whole_and_sum_to_n() -> None:
     chances = np.array([[0.2501, 0.4999, 0.25], [0.0, 0.0, 1.0]])
 
-    assert mixed_laws._whole(chances, 101).tolist() == [[25, 51, 25], [0, 0, 101]]
+    assert histograms.rounded(chances, 101).tolist() == [[25, 51, 25], [0, 0, 101]]
 
 
 def test_sanitized_covariances_are_possible_ones() -> None:
@@ -178,3 +178,24 @@ def test_every_table_and_figure_can_be_made(name: str) -> None:
         assert all(len(row) == len(table.headers) for row in table.rows)
     for figure in ran.figures()[:3]:  # one of each measure
         assert figure.chart.to_dict()["concat"]
+
+
+def test_cells_of_a_sanitized_table_are_rounded_or_drawn() -> None:
+    """Without noise: rounded cells are those of the records; drawn ones have the multinomial spread."""
+    held = mixed_laws.records(Draws(8, (1,)), 1, 200, FEW, 0.5)
+    many = 300
+    repeated = mixed_laws.Records(
+        np.repeat(held.cell, many, 0), np.repeat(held.x, many, 0),
+        mixed_laws.Summary(*(np.repeat(getattr(held.summary, k), many, 1)
+                             for k in ("counts", "means", "pooled"))),
+    )  # fmt: skip
+
+    rounded, drawn = (
+        mixed_laws.histogram(Draws(8, (2,)), repeated, 1e9, 1, sound=True, drawn=d).counts[0]
+        for d in (False, True)
+    )
+
+    counts = held.summary.counts[0, 0]
+    assert (rounded == counts).all()
+    assert (drawn.sum(axis=1) == 200).all()
+    assert drawn.var(axis=0) == pytest.approx(counts * (1 - counts / 200), rel=0.4)

@@ -33,7 +33,7 @@ ORIGINAL: Final = "original records"
 _NUMBER: Final = 1  # of this study, in the path of every draw
 _SHOWN: Final = (
     "modips, clipped", "modips, sanitized once", "modips, truncated as printed",
-    "Laplace sanitizer", "MD", "DP-prior", "MS, no noise", ORIGINAL,
+    "Laplace sanitizer", "Laplace sanitizer, drawn rows", "MD", "DP-prior", "MS, no noise", ORIGINAL,
 )  # fmt: skip
 PRINTED: Final = {
     (0.15, 40): (0.0008, 0.0018, 0.0074, 0.0190, 0.0448, 0.1140),

@@ -40,7 +40,9 @@ MODIPS: Final = ("modips, split", "modips, non-split")
 PERTURBED: Final = ("perturbed histogram as printed", "perturbed histogram, public bins")
 SMOOTHED: Final = ("smoothed histogram as printed", "smoothed histogram, public bins")
 MS: Final = "MS, no noise"
-METHODS: Final = (*MODIPS, *PERTURBED, *SMOOTHED, MS, ORIGINAL)
+ROUNDED: Final = "perturbed histogram, rounded rows"
+"""With public bins. A smoothed histogram has no such variant: its rows are private because they are drawn."""
+METHODS: Final = (*MODIPS, *PERTURBED, *SMOOTHED, MS, ORIGINAL, ROUNDED)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,7 +126,7 @@ def released(
         return *_normal_sets(draws, mean, variance, held.n), None
     bins = _bins(method, held)
     counts = counted(held.x, held.low, held.high, bins)
-    if method in PERTURBED:
+    if method in (*PERTURBED, ROUNDED):
         # One count changes by 1 if a record goes, two if one is replaced, as n released rows imply.
         reach = 1 if method == PERTURBED[0] else 2
         noise = draws.at(1).laplace(sets, *counts.shape) * (reach * sets / epsilon)
@@ -132,7 +134,8 @@ def released(
     else:
         weight = smoothed_share(epsilon, bins, held.n)[:, None]
         p = ((1 - weight) * shares(counts, bins) + weight * shares(0 * counts, bins))[None]
-    statistics = moments(draws.at(2), p, bins, held.n, held.low, held.high)
+    drawn = method != ROUNDED
+    statistics = moments(draws.at(2), p, bins, held.n, held.low, held.high, drawn=drawn)
     return *statistics, float(np.median(bins))
 
 
@@ -158,7 +161,7 @@ def true_epsilon(method: str, epsilon: float) -> float | None:
 
     Scott's rule reads the spread off the records, and the number of bins is released as it is.
     """
-    bounded = method in MODIPS or method in (PERTURBED[1], SMOOTHED[1])
+    bounded = method in (*MODIPS, PERTURBED[1], SMOOTHED[1], ROUNDED)
     return epsilon if bounded else None
 
 

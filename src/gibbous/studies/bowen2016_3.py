@@ -45,7 +45,8 @@ CELLS: Final = 24
 MODIPS: Final = ("modips as printed", "modips, sound")
 HISTOGRAMS: Final = ("perturbed histogram as printed", "perturbed histogram, sound")
 MS: Final = "MS, no noise"
-METHODS: Final = (*MODIPS, *HISTOGRAMS, MS, ORIGINAL)
+DRAWN: Final = "perturbed histogram, drawn cells"
+METHODS: Final = (*MODIPS, *HISTOGRAMS, MS, ORIGINAL, DRAWN)
 PARAMETERS: Final = {"mu": "cell means", "pi": "marginal probabilities", "Sigma": "covariance"}
 
 
@@ -74,7 +75,7 @@ def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
         summary = released(method, study.at(number + 1, power + 1000), held, epsilon, sets)
         facts = {
             "ln_epsilon": power, "epsilon": epsilon, "method": method,
-            "true_epsilon": epsilon if method in (MODIPS[1], HISTOGRAMS[1]) else None,
+            "true_epsilon": epsilon if method in (MODIPS[1], HISTOGRAMS[1], DRAWN) else None,
             "bins": median_bins(method, held),
             "empty_cells": float((summary.counts == 0).sum(axis=-1).mean()),
         }  # fmt: skip
@@ -90,15 +91,17 @@ def released(method: str, draws: Draws, held: Records, epsilon: float, sets: int
         return held.summary
     if method == MS:
         return multiple_synthesis(draws, held, sets)
-    law = modips if method in MODIPS else histogram
-    return law(draws, held, epsilon, sets, sound=method in (MODIPS[1], HISTOGRAMS[1]))
+    sound = method in (MODIPS[1], HISTOGRAMS[1], DRAWN)
+    if method in MODIPS:
+        return modips(draws, held, epsilon, sets, sound=sound)
+    return histogram(draws, held, epsilon, sets, sound=sound, drawn=method == DRAWN)
 
 
 def median_bins(method: str, held: Records) -> list[float] | None:
     """Least and largest median, over repeats, of the squares of a cell."""
-    if method not in HISTOGRAMS:
+    if method not in (*HISTOGRAMS, DRAWN):
         return None
-    if method == HISTOGRAMS[1]:
+    if method != HISTOGRAMS[0]:
         return [float(public_bins(held.n, CELLS) ** 2)] * 2
     medians = np.median(scott_bins(held).prod(axis=-1), axis=0)
     return [float(medians.min()), float(medians.max())]

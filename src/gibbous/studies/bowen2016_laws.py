@@ -60,7 +60,7 @@ def modips(draws: Draws, s: Floats, n: int, epsilon: float, sets: int) -> Floats
 
 def modips_once(draws: Draws, s: Floats, n: int, epsilon: float, sets: int) -> Floats:
     """modips with thresholding whose sum is released once, s + Lap(1 / epsilon), for all sets."""
-    noisy = np.clip(s + draws.at(1).laplace(s.size) / epsilon, 0, n)
+    noisy = _sanitized(draws, s, n, epsilon)
     return _posterior(draws, np.broadcast_to(noisy, (sets, s.size)), n)
 
 
@@ -83,7 +83,13 @@ def modips_corrected(draws: Draws, s: Floats, n: int, epsilon: float, sets: int)
 def laplace_sanitizer(draws: Draws, s: Floats, n: int, epsilon: float, sets: int) -> Floats:
     """One table: s + Lap(1 / epsilon), clipped to [0, n] and rounded; no value is drawn."""
     del sets
-    return np.rint(np.clip(s + draws.at(1).laplace(s.size) / epsilon, 0, n))[None, :]
+    return np.rint(_sanitized(draws, s, n, epsilon))[None, :]
+
+
+def laplace_drawn(draws: Draws, s: Floats, n: int, epsilon: float, sets: int) -> Floats:
+    """The same table as proportions, from which n values are drawn."""
+    del sets
+    return draws.at(2).binomial(n, _sanitized(draws, s, n, epsilon) / n, s.size)[None, :]
 
 
 def dirichlet(draws: Draws, s: Floats, n: int, epsilon: float, sets: int) -> Floats:
@@ -133,6 +139,10 @@ def _truncated(draws: Draws, s: Floats, n: int, scale: float, sets: int) -> Floa
     return np.clip(s + laplace(unit) * scale, 0, n)
 
 
+def _sanitized(draws: Draws, s: Floats, n: int, epsilon: float) -> Floats:
+    return np.clip(s + draws.at(1).laplace(s.size) / epsilon, 0, n)
+
+
 def _posterior(draws: Draws, s: Floats, n: int) -> Floats:
     p = draws.at(2).beta(PRIOR + s, PRIOR + n - s, *s.shape)
     return draws.at(3).binomial(n, p, *s.shape)
@@ -159,6 +169,7 @@ SYNTHESIZERS: Final = (
     ),
     Synthesizer("modips, truncated, corrected", 3, "noise per set", modips_corrected, _exact),
     Synthesizer("Laplace sanitizer", 4, "one set", laplace_sanitizer, _exact),
+    Synthesizer("Laplace sanitizer, drawn rows", 9, "one set", laplace_drawn, _exact),
     Synthesizer("MD", 5, "noise per set", dirichlet, _exact),
     Synthesizer("DP-prior", 6, "one set", dp_prior, _exact),
     Synthesizer("MS, no noise", 7, "noise per set", multiple_synthesis, None),

@@ -48,6 +48,13 @@ def shares(counts: Floats, bins: Ints) -> Floats:
     return np.where(whole > 0, kept / np.where(whole > 0, whole, 1.0), even)
 
 
+def rounded(p: Floats, n: int) -> Ints:
+    """n rows over cells in proportion, as whole numbers that sum to n; nothing is drawn."""
+    ends = np.floor(np.cumsum(p, axis=-1) * n + 0.5).astype(np.int64)
+    ends[..., -1] = n
+    return np.diff(ends, axis=-1, prepend=0)
+
+
 def smoothed_share(epsilon: float, bins: npt.ArrayLike, n: int) -> Floats:
     """lambda = B / (B + n (e^(epsilon / n) - 1)) for n released rows.
 
@@ -59,18 +66,20 @@ def smoothed_share(epsilon: float, bins: npt.ArrayLike, n: int) -> Floats:
 
 
 def moments(
-    draws: Draws, p: Floats, bins: Ints, n: int, low: float, high: float
+    draws: Draws, p: Floats, bins: Ints, n: int, low: float, high: float, *, drawn: bool = True
 ) -> tuple[Floats, Floats]:
-    """Mean and variance (divisor n - 1) of n rows drawn from each histogram.
+    """Mean and variance (divisor n - 1) of n rows from each histogram.
 
     Args:
         p: bin probabilities, float64 (..., most bins).
         bins: of each histogram, int64, broadcast over p's other axes.
+        drawn: the rows of a bin, or rounded; their places in it are drawn.
     Returns:
         Two arrays of the shape of p without its last axis.
     """
     most, shape = p.shape[-1], p.shape[:-1]
-    counts = multinomial(draws.at(1), n, p).reshape(-1, most).astype(np.int64)
+    rows = multinomial(draws.at(1), n, p) if drawn else rounded(p, n)
+    counts = rows.reshape(-1, most).astype(np.int64)
     step = ((high - low) / np.broadcast_to(bins, shape)).reshape(-1)
     mean, variance = np.empty(step.size), np.empty(step.size)
     chunk = max(1, ROWS // n)

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from gibbous.studies.histograms import scott, shares
+from gibbous.studies.histograms import rounded, scott, shares
 from gibbous.studies.seeded_draws import Draws, laplace, multinomial
 
 Floats = npt.NDArray[np.float64]
@@ -194,17 +194,21 @@ def _possible(pooled: Floats) -> Floats:
     return np.concatenate([variances, np.clip(pooled[..., 2], -most, most)[..., None]], axis=-1)
 
 
-def histogram(draws: Draws, held: Records, epsilon: float, sets: int, *, sound: bool) -> Summary:
+def histogram(
+    draws: Draws, held: Records, epsilon: float, sets: int, *, sound: bool, drawn: bool = False
+) -> Summary:
     """Sanitized cell counts, and in each cell a perturbed histogram of squares; half the budget each.
 
     As printed, each count changes by 1 and the bins follow Scott's rule with the records' own counts
     and spreads. Sound: replaced records change counts by 2 in all, and the bins are public.
+    The rows of a cell are its share of n, rounded, or drawn; those of a square are drawn.
     """
     counts = held.summary.counts[0]
     repeats, cells = counts.shape
     n, scale = held.n, (2 if sound else 1) * 2 * sets / epsilon
     noisy = counts + scale * draws.at(1).laplace(sets, repeats, cells)
-    sizes = _whole(shares(noisy, np.full((sets, repeats), cells)), n)
+    p = shares(noisy, np.full((sets, repeats), cells))
+    sizes = multinomial(draws.at(4), n, p).astype(np.int64) if drawn else rounded(p, n)
     bins = np.full((repeats, cells, 2), public_bins(n, cells)) if sound else scott_bins(held)
     most = int(bins.max())
     sets_seen = []
@@ -243,13 +247,6 @@ def scott_bins(held: Records) -> Ints:
 def public_bins(n: int, cells: int) -> int:
     """Bins a column from what is public: n / K rows a cell, a sixth of the range as the spread."""
     return int(scott(np.array([RANGE / 6]), n / cells, RANGE)[0])
-
-
-def _whole(chances: Floats, n: int) -> Ints:
-    """n rows over cells in proportion, as whole numbers that sum to n; nothing is drawn."""
-    ends = np.floor(np.cumsum(chances, axis=-1) * n + 0.5).astype(np.int64)
-    ends[..., -1] = n
-    return np.diff(ends, axis=-1, prepend=0)
 
 
 def _binned(cell: Ints, x: Floats, bins: Ints, most: int) -> Floats:
