@@ -3,7 +3,7 @@
     python bench/real_tables.py                                 # all at epsilon 1, what is not there yet
     python bench/real_tables.py --only nested16 --epsilon .1 1   # some
     python bench/real_tables.py --only adult discharge13 sparcs_msk --epsilon .1 1 10 --seeds 3 \
-        --averaged noisy_pegs privbayes                          # averages of several networks
+        --averaged noisy_pegs privbayes --results bench/results/averaged_networks.jsonl
     python bench/real_tables.py --table                          # what was measured so far, as Markdown
 
 Scores are mean total variation distances of all 1- and 2-way margins and 60 random 3-way and 4-way ones
