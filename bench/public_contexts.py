@@ -45,6 +45,14 @@ def main() -> None:
     ranked = mutual(table.values.astype(np.int64), table.sizes, 2)
     methods += [
         (
+            f"pegs, epsilon {e:g} a row, {word or 'ring'}, seeds for 1",
+            gb.Pegs(e, contexts=word, seeds=1.0),
+        )
+        for e in (1.0, 100.0)
+        for word in WORDS[::2]
+    ]
+    methods += [
+        (
             f"pegs, epsilon {e} a row, {s} passes, mutual",
             gb.Pegs(epsilon=e, contexts=ranked, sweeps=s),
         )
@@ -61,6 +69,7 @@ def main() -> None:
     methods += [
         ("block_pegs, epsilon 1", gb.BlockPegs(epsilon=1)),
         ("block_pegs, epsilon 1, chosen for 1", gb.BlockPegs(epsilon=1, choice=1.0)),
+        ("block_pegs, epsilon 1, seeds for 1", gb.BlockPegs(epsilon=1, seeds=1.0)),
         ("block_pegs, epsilon 1, prior", gb.BlockPegs(epsilon=1, prior=prior)),
     ]
     for name, one in methods:

@@ -18,14 +18,18 @@ from gibbous.contract.runs import curated, release
 from gibbous.contract.saboteurs import patched
 from gibbous.core.errors import ParameterError, PrivacyRefused
 from gibbous.core.exact import exact
+from gibbous.core.schema import Impossible, Schema
 from gibbous.mechanisms import _chosen_contexts
 from gibbous.mechanisms._chosen_contexts import Contexts
 from gibbous.mechanisms.parallel import Parallel
 from gibbous.perturb.add import Add
 from gibbous.privacy import entropy
+from gibbous.privacy.noise import geometric_for
 from gibbous.privacy.purse import Purse
+from gibbous.sampling.structural_zeros import uniform_rows
 from gibbous.structure.choice import Network
-from tests.mechanisms.test_public_contexts import SCHEMA, SIZES, TABLE, fits, law
+from gibbous.structure.contexts import given_or_ring
+from tests.mechanisms.test_public_contexts import CELLS, SCHEMA, SIZES, TABLE, fits, law
 
 KINDS = (gb.Pegs, gb.BlockPegs)
 MANY = np.repeat(TABLE, 400, axis=0)  # so that no table is too large to be picked
@@ -177,3 +181,68 @@ def test_each_part_chooses_for_itself_at_the_price_of_one() -> None:
 
     assert one.plan(SCHEMA, 10).total.epsilon == exact(5.5)
     assert release(one, SCHEMA, np.repeat(TABLE, 9, axis=0), 10).rows == 10
+
+
+def likely(table: np.ndarray) -> dict[Any, float]:
+    """The law of a seed row whose columns are drawn by the margins of a table."""
+    shares = [np.bincount(table[:, j], minlength=s) / len(table) for j, s in enumerate(SIZES)]
+    return {
+        cell: float(np.prod([q[v] for q, v in zip(shares, cell, strict=True)])) for cell in CELLS
+    }
+
+
+@pytest.mark.statistical
+@pytest.mark.usefixtures("_exact_margins")
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_start_from_seeds_of_the_margins_and_a_saboteur_from_uniform_ones(kind: Any) -> None:
+    """The ring leaves a trace of the seed in its first column: the two laws are told apart."""
+    block = {"block": 1} if kind is gb.BlockPegs else {}
+    one = kind(epsilon=3, seeds=1, **block)
+    ones, unit = Add.within(Fraction(1)).scaled
+
+    def weigh(counts: np.ndarray) -> np.ndarray:
+        return counts + ones / unit
+
+    expected = law(given_or_ring(SCHEMA, (), 2), weigh, seeds=likely(TABLE))
+
+    assert fits(one, expected)
+    with patched(Contexts, "pool", value=lambda self, curator: ()):
+        assert not fits(one, expected)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_margins_of_seed_rows_are_paid_once_and_noise_of_one_table_is_refused(
+    kind: Any, relation: Any
+) -> None:
+    one = kind(epsilon=0.5, seeds=0.25, relation=relation)
+    plan, free = one.plan(SCHEMA, 40), kind(epsilon=0.5, relation=relation).plan(SCHEMA, 40)
+
+    with curated(one, secret(SCHEMA, TABLE), plan) as curator:
+        one.run(curator, 40)
+        spent = sum(claim.epsilon for claim in curator.spent)
+
+    assert plan.total.epsilon == free.total.epsilon + Fraction(1, 4)
+    assert float(plan.total.epsilon) - 1e-6 < spent <= plan.total.epsilon
+    undivided = patched(Contexts, "_noise", value=lambda self, e: geometric_for(e, 1, relation))
+    with undivided, pytest.raises(PrivacyRefused, match="more than it planned"):
+        release(one, SCHEMA, TABLE, 40, plan)
+
+
+def test_margins_that_are_all_noise_below_zero_leave_seed_rows_uniform() -> None:
+    seeds = ((0, 0), (0, 0), (0, 0, 5))
+
+    drawn = uniform_rows(SCHEMA, 4_000, entropy.words, seeds)
+
+    assert set(drawn[2]) == {2}
+    assert abs(drawn[0].mean() - 0.5) < 0.05  # 6 standard deviations
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_seed_rows_are_not_bought_in_vain(kind: Any) -> None:
+    impossible = Schema(SCHEMA.columns, impossible=(Impossible((("x0", (1,)), ("x1", (1,)))),))
+
+    with pytest.raises(ParameterError, match="no trace of a seed row"):
+        kind(choice=1, seeds=1).plan(SCHEMA, 10)
+    with pytest.raises(ParameterError, match="have to be possible"):
+        kind(seeds=1).plan(impossible, 10)

@@ -78,7 +78,7 @@ def curated(
         codes: secret; see `cases.secret`.
         plan: of the run; its total is what is reserved.
     """
-    engine = LocalEngine.from_codes(codes)
+    engine = LocalEngine.from_codes(codes, threads=1)  # random parts are asked one by one
     return curator_of(
         Privacy(codes.schema, mechanism), plan, engine, words=words, progress=progress
     )

@@ -303,12 +303,10 @@ class CuratorLike(Protocol):
     def on_parts(
         self, parts: int, work: Callable[[CuratorLike, int], T], *, memory: int = 0
     ) -> list[T]:
-        """work(the same run on a part, its number) for random parts of the records, in their order.
-
-        Each part pays beside the others. Parts run at once, as many as there are threads.
+        """work(the same run on a part, its number) for random parts; each pays beside the others.
 
         Args:
-            memory: bytes that one part needs: no more run at once than fit the engine's limit.
+            memory: bytes that one part needs: as many run at once as there are threads and room for.
         """
         ...
 

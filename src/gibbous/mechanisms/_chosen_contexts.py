@@ -1,4 +1,4 @@
-"""Contexts of draws that cost: public ones, or context columns that are picked and paid for first."""
+"""What draws that cost start from: contexts and seed rows, public ones or bought before the rows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from gibbous.core.claim import Relation, pure
 from gibbous.core.context import Context
@@ -17,25 +19,27 @@ from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Tables
 from gibbous.mechanisms import _plans
 from gibbous.privacy.noise import Geometric, geometric_for
+from gibbous.sampling.structural_zeros import Seeds
 from gibbous.structure.choice import Caution, Margins, choose_network, network_picks
 from gibbous.structure.contexts import conditional, given_or_ring, hashed, margins
 from gibbous.structure.reconcile import fitted_margins
 
-PROOF = "docs/proofs/noisy_pegs.md"
+MOST = 1 << 40  # records of a level that weigh in a seed row: sums stay within 63 bits
 
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """Which contexts a mechanism draws from: what `plan` prints and `run` spends.
+    """Which contexts and seed rows a mechanism draws from: what `plan` prints and `run` spends.
 
-    Half of `choice` buys 1-way tables with geometric noise, half all picks of noisy_pegs' network.
+    Half of `choice` buys 1-way tables with geometric noise, half all picks of noisy_pegs' network. `seeds`
+    buys 1-way tables: the pool of seed rows is all that they make likely, column by column.
 
     Guarantee:
-        choice-DP, whatever is picked; docs/proofs/noisy_pegs.md, steps 1 and 2 under pure composition.
+        (choice + seeds)-DP, whatever is bought; docs/proofs/pegs.md.
 
     Attributes:
         public: the contexts where nothing is chosen; () otherwise.
-        choice: epsilon of the choice, beside what the rows cost; 0 where nothing is chosen.
+        choice, seeds: epsilon of each, beside what the rows cost; 0 where nothing is bought.
         alpha: virtual records that a cell of the chosen tables gets.
     """
 
@@ -44,14 +48,16 @@ class Contexts:
     parents: int
     public: tuple[Context, ...]
     choice: Fraction
+    seeds: Fraction
     alpha: float
 
     @classmethod
     def of(cls, mechanism: Any, schema: Schema, alpha: float) -> Contexts:
-        """The contexts of a mechanism with `choice`, `contexts` and `parents`.
+        """What a mechanism with `choice`, `seeds`, `contexts` and `parents` starts from.
 
         Raises:
-            ParameterError: contexts are public and are to be chosen.
+            ParameterError: contexts are public and are to be chosen; or seed rows would be paid for in
+                vain, or would meet structural zeros.
         """
         if mechanism.choice is not None and mechanism.contexts:
             raise ParameterError(
@@ -59,6 +65,14 @@ class Contexts:
                 f"Both contexts and choice of {type(mechanism).__name__} were given.",
                 "Contexts are public and free, or chosen from the records and paid.",
                 "Leave one of them out.",
+            )
+        if mechanism.seeds is not None and (mechanism.choice is not None or schema.impossible):
+            raise ParameterError(
+                "SEEDS",
+                f"seeds of {type(mechanism).__name__} was given with "
+                f"{'[[impossible]] in the schema' if schema.impossible else 'choice'}.",
+                "Chosen contexts leave no trace of a seed row, and seed rows have to be possible.",
+                "Leave seeds out: seed rows are then uniform, and free.",
             )
         free = sum(size > 1 for size in schema.sizes)
         chosen = mechanism.choice is not None and network_picks(free, mechanism.parents) > 0
@@ -68,6 +82,7 @@ class Contexts:
             mechanism.parents,
             () if chosen else given_or_ring(schema, mechanism.contexts, mechanism.parents),
             exact(mechanism.choice) if chosen else Fraction(0),
+            exact(mechanism.seeds or 0),
             alpha,
         )
 
@@ -79,16 +94,22 @@ class Contexts:
         return self.public or hashed(self.schema, parents)
 
     def added_to(self, plan: Plan) -> Plan:
-        """The plan of the draws, with what the choice costs before them."""
-        if not self.choice:
-            return plan
-        half = pure(self.choice / 2, unit="dataset", relation=self.relation, source=PROOF)
-        ones = f"geometric noise, scale {self._ones_noise().info().scale:.6g} counts"
-        spends = (
-            Spend(f"{len(self.schema)} one-way tables", half, ones),
-            Spend(f"at most {self._picks} picks of context columns", half, "exponential mechanism"),
-        )
-        total = replace(plan.total.then(half).then(half), source=plan.total.source)
+        """The plan of the draws, with what is bought before them."""
+        spends, total, tables = [], plan.total, f"{len(self.schema)} one-way tables"
+        for epsilon, what in (
+            (self.choice / 2, tables),
+            (self.choice / 2, f"at most {self._picks} picks of context columns"),
+            (self.seeds, f"{tables}, for seed rows"),
+        ):
+            if not epsilon:
+                continue
+            how = "exponential mechanism"
+            if what.startswith(tables):
+                how = f"geometric noise, scale {self._noise(epsilon).info().scale:.6g} counts"
+            claim = pure(epsilon, unit="dataset", relation=self.relation, source=total.source)
+            spends.append(Spend(what, claim, how))
+            total = total.then(claim)
+        total = replace(total, source=plan.total.source)
         return replace(plan, total=total, spends=(*spends, *plan.spends))
 
     def chosen(self, curator: CuratorLike) -> Sequence[Context]:
@@ -96,7 +117,7 @@ class Contexts:
         if not self.choice:
             return self.public
         schema = self.schema
-        ones = curator.noisy_counts(margins(schema), self._ones_noise())
+        ones = curator.noisy_counts(margins(schema), self._noise(self.choice / 2))
         rows = max(1.0, Tables(schema, ones, Recipe("ancestral", ())).noisy_rows())
         network = choose_network(
             curator,
@@ -108,10 +129,19 @@ class Contexts:
         )
         return [conditional(schema, j, network.parents[j]) for j in network.order]
 
+    def pool(self, curator: CuratorLike) -> Seeds:
+        """Spend: the weights that seed rows are drawn by; () for uniform ones."""
+        if not self.seeds:
+            return ()
+        found = curator.noisy_counts(margins(self.schema), self._noise(self.seeds))
+        counts = [np.clip(one.cells.values.ravel(), 0, MOST).tolist() for one in found]
+        return tuple(map(tuple, counts))
+
     @property
     def _picks(self) -> int:
         return network_picks(sum(size > 1 for size in self.schema.sizes), self.parents)
 
-    def _ones_noise(self) -> Geometric:
+    def _noise(self, epsilon: Fraction) -> Geometric:
+        """Of all 1-way tables together."""
         most = _plans.most_rows(self.schema)
-        return geometric_for(self.choice / 2, len(self.schema), self.relation, most)
+        return geometric_for(epsilon, len(self.schema), self.relation, most)

@@ -64,6 +64,9 @@ class BlockPegs:
     choice: float | None = param(
         None, budget, unit="nats", help="Cost of chosen context columns, once; None: public ones."
     )
+    seeds: float | None = param(
+        None, budget, unit="nats", help="Cost of margins to draw seed rows by; None: uniform ones."
+    )
 
     def __post_init__(self) -> None:
         tidy(self)
@@ -107,9 +110,10 @@ class BlockPegs:
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:
         """Spend: draw rows * sets rows, block after block."""
         add = self._add(curator.schema)
-        contexts = Contexts.of(self, curator.schema, float(add.alpha)).chosen(curator)
+        start = Contexts.of(self, curator.schema, float(add.alpha))
+        contexts, seeds = start.chosen(curator), start.pool(curator)
         own = tuple((j, replace(add, ratios=r)) for j, r in ratios_of(curator.schema, self.prior))
-        draw = ResetBlocks(add, self.block, self.sweeps, own)
+        draw = ResetBlocks(add, self.block, self.sweeps, own, seeds)
         return curator.draw(contexts, draw, _plans.paid_rows(self, rows, sets))
 
     def _add(self, schema: Schema) -> Add:

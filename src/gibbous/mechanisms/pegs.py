@@ -66,6 +66,9 @@ class Pegs:
     choice: float | None = param(
         None, budget, unit="nats", help="Cost of chosen context columns, once; None: public ones."
     )
+    seeds: float | None = param(
+        None, budget, unit="nats", help="Cost of margins to draw seed rows by; None: uniform ones."
+    )
 
     def __post_init__(self) -> None:
         tidy(self)
@@ -111,9 +114,10 @@ class Pegs:
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:
         """Spend: draw rows * sets rows with cryptographic words."""
         add = self._add(curator.schema)
-        contexts = Contexts.of(self, curator.schema, float(add.alpha)).chosen(curator)
+        start = Contexts.of(self, curator.schema, float(add.alpha))
+        contexts, seeds = start.chosen(curator), start.pool(curator)
         own = tuple((j, replace(add, ratios=r)) for j, r in ratios_of(curator.schema, self.prior))
-        draw = GibbsRows(add, self.sweeps, own=own)
+        draw = GibbsRows(add, self.sweeps, own=own, seeds=seeds)
         return curator.draw(contexts, draw, _plans.paid_rows(self, rows, sets))
 
     def _draws(self, schema: Schema) -> int:

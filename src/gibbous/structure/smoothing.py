@@ -168,7 +168,9 @@ def one_way(counts: np.ndarray, sigma: float, total: float, *, ordered: bool) ->
     levels = len(counts)
     if ordered and sigma * math.sqrt(2 * levels) <= LOUD_EVEN_SO * total:
         near = smoothed(counts, sigma)
-    elif sigma * (levels - 1) * math.sqrt(levels) <= LOUD * total:  # more levels say more of their law
+    elif (
+        sigma * (levels - 1) * math.sqrt(levels) <= LOUD * total
+    ):  # more levels say more of their law
         near = counts
     else:
         means, errors = estimated(counts, sigma, [np.full(levels, total / levels)])
