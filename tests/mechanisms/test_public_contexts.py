@@ -39,9 +39,11 @@ def nearest(context: Context, row: Sequence[int]) -> np.ndarray:
     return np.array([(parents == kind).all(axis=1) for kind in kinds])
 
 
-def law(contexts: Sequence[Context], weigh: Any, *, nearby: bool = False) -> dict[Any, float]:
-    """One pass from a uniform seed; counts of a key by hand, keys by the public function."""
-    state = dict.fromkeys(CELLS, 1 / len(CELLS))
+def law(
+    contexts: Sequence[Context], weigh: Any, *, nearby: bool = False, seeds: Any = None
+) -> dict[Any, float]:
+    """One pass from a seed (by default uniform); counts of a key by hand, keys by the public function."""
+    state = seeds or dict.fromkeys(CELLS, 1 / len(CELLS))
     for context in contexts:
         target = context.targets[0]
         keys = keys_of(context, TABLE)

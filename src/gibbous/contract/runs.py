@@ -68,7 +68,7 @@ def curated(
     progress: Progress = silent,
 ) -> AbstractContextManager[Curator]:
     """A curator of constructed codes, closed at the end: what every check runs a mechanism with."""
-    engine = LocalEngine.from_codes(codes)
+    engine = LocalEngine.from_codes(codes, threads=1)  # random parts are asked one by one
     return curator_of(
         Privacy(codes.schema, mechanism), plan, engine, words=words, progress=progress
     )

@@ -4,20 +4,79 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar, copy_context
 from pathlib import Path
+from threading import Event
+from typing import TypeVar
 
 from gibbous.core.errors import UNCHARGED, EngineFailure, ResourceLimit
 
 CAP = 4 << 30  # bytes
+_SHARE: ContextVar[int | None] = ContextVar("share", default=None)
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 def usable_cores() -> int:
-    """Cores that this process may use, at most NUMBA_NUM_THREADS if that is set."""
+    """Cores that this process may use, at most NUMBA_NUM_THREADS if that is set; see `beside`, too."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else (os.cpu_count() or 1)
     wanted = os.environ.get("NUMBA_NUM_THREADS", "")
-    return min(cores, int(wanted)) if wanted.isdigit() and int(wanted) > 0 else cores
+    return within_share(min(cores, int(wanted)) if wanted.isdigit() and int(wanted) > 0 else cores)
+
+
+def within_share(threads: int) -> int:
+    """So many threads, or fewer where other work runs beside this one."""
+    share = _SHARE.get()
+    return threads if share is None else min(threads, share)
+
+
+@contextlib.contextmanager
+def beside(
+    work: Callable[[S], T], items: Sequence[S], at_once: int, *, name: str
+) -> Iterator[Iterator[T]]:
+    """Within it, work(item) of each item, `at_once` of them at a time in threads; results in order.
+
+    The cores are shared out: what runs beside other work sees only its share of them. An error or an
+    interrupt leaves after the work that had begun.
+
+    Args:
+        at_once: below 2, this thread does it all, an item whenever a result is asked for.
+        name: of the threads.
+    """
+    if at_once < 2:
+        yield map(work, items)
+        return
+    from concurrent.futures import ThreadPoolExecutor  # not before there is work to divide
+
+    share = max(1, usable_cores() // at_once)
+
+    def alone(item: S) -> T:
+        _SHARE.set(share)
+        return work(item)
+
+    pool = ThreadPoolExecutor(at_once, thread_name_prefix=name)
+    try:
+        begun = [pool.submit(copy_context().run, alone, item) for item in items]
+        yield (future.result() for future in begun)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+class Left(BaseException):
+    """Nobody waits for this work any more."""
+
+
+def leaving(when: Event) -> Callable[[str, int, int], None]:
+    """Progress that says nothing, and ends the work that reports it once the event is set."""
+
+    def report(stage: str, done: int, total: int) -> None:
+        if when.is_set():
+            raise Left
+
+    return report
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from gibbous.core.tables import Cells, Counts, NoiseInfo, Sparse, Table, Tables
 
 Words64 = Callable[[int], np.ndarray]
 """Uniform 64-bit words from the operating system: words(count) -> uint64 (count,)."""
+
+T = TypeVar("T")
 
 Progress = Callable[[str, int, int], None]
 """progress(stage, done, total): called from time to time; totals are public or rounded."""
@@ -40,6 +42,11 @@ class Engine(Protocol):
 
     name: ClassVar[str]
     memory_limit: int
+
+    @property
+    def threads(self) -> int:
+        """Threads of this process that count; parts of the records may be asked by as many at once."""
+        ...
 
     def scan(
         self,
@@ -293,8 +300,14 @@ class CuratorLike(Protocol):
         """
         ...
 
-    def split(self, parts: int) -> tuple[CuratorLike, ...]:
-        """The same run on random parts of the records; each part pays beside the others."""
+    def on_parts(
+        self, parts: int, work: Callable[[CuratorLike, int], T], *, memory: int = 0
+    ) -> list[T]:
+        """work(the same run on a part, its number) for random parts; each pays beside the others.
+
+        Args:
+            memory: bytes that one part needs: as many run at once as there are threads and room for.
+        """
         ...
 
     def report(self, stage: str, done: int, total: int) -> None:

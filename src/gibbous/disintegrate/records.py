@@ -17,7 +17,7 @@ from gibbous.core import compiled, kernel
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.errors import MAY_BE_SPENT, UNCHARGED, EngineFailure
-from gibbous.core.machine import check_memory, default_limit, usable_cores
+from gibbous.core.machine import check_memory, default_limit, usable_cores, within_share
 from gibbous.core.moment import Moment
 from gibbous.core.protocols import Progress, Words64, silent
 from gibbous.core.recode import Change, recoded
@@ -208,7 +208,7 @@ class LocalEngine:
         need = count_routes.estimate(
             contexts,
             rows,
-            threads=self.threads,
+            threads=within_share(self.threads),
             limit=self.memory_limit,
             slab=None if slab is None else max(1, slab // width),
         )
@@ -262,14 +262,13 @@ class LocalEngine:
         on_disk, limit, done = isinstance(codes, Slabs), self.memory_limit, 0
         tables = count_routes.tables(contexts, codes.rows, limit) if on_disk else None
         gathering = passes.Gathering(contexts, tables)
+        threads = within_share(self.threads)
         needed = sorted({column for context in contexts for column in context.columns})
         for part in slabs(codes, needed):
             columns = contiguous(part)
-            jobs = schedule.jobs(
-                columns, contexts, self.threads, limit, of=codes.rows, tables=tables
-            )
+            jobs = schedule.jobs(columns, contexts, threads, limit, of=codes.rows, tables=tables)
             told = schedule.within(progress, done, done + part.rows, codes.rows)
-            with closing(schedule.run(jobs, self.threads, told)) as arriving:
+            with closing(schedule.run(jobs, threads, told)) as arriving:
                 for positions, results in arriving:
                     for position, result in zip(positions, results, strict=True):
                         gathering.add(position, result)

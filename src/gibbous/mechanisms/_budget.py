@@ -18,7 +18,7 @@ from gibbous.core.plan import Spend
 from gibbous.core.protocols import MomentNoise, Noise
 from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
-from gibbous.privacy.calibrate.gdp import mu_squared_for, square_of_choice
+from gibbous.privacy.calibrate.gdp import choice_price, mu_squared_for, square_of_choice
 from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.noise import (
     gaussian_for,
@@ -90,9 +90,7 @@ class Budget:
 
     def pick_price(self, epsilon: Fraction) -> Fraction:
         """What one choice takes of the whole."""
-        if self.measure == "gdp":
-            return square_of_choice(epsilon)
-        return epsilon if self.measure == "pure" else epsilon * epsilon / 8
+        return choice_price(epsilon, self.measure).price
 
 
 _ACCOUNT: ContextVar[Measure | None] = ContextVar("account", default=None)

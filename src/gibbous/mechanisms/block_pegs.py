@@ -14,11 +14,12 @@ from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
+from gibbous.mechanisms._chosen_contexts import Contexts
 from gibbous.mechanisms.limits import budget
 from gibbous.perturb.add import LARGEST, Add
 from gibbous.privacy.calibrate.gibbs import block_alpha
 from gibbous.sampling.gibbs_rows import ResetBlocks
-from gibbous.structure.contexts import Choice, given_or_ring, tidy
+from gibbous.structure.contexts import Choice, tidy
 from gibbous.structure.public_prior import Prior, ratios_of, tidy_prior
 
 
@@ -60,6 +61,12 @@ class BlockPegs:
     prior: Prior = param(
         (), help="Public counts of a column's levels; virtual records are in proportion."
     )
+    choice: float | None = param(
+        None, budget, unit="nats", help="Cost of chosen context columns, once; None: public ones."
+    )
+    seeds: float | None = param(
+        None, budget, unit="nats", help="Cost of margins to draw seed rows by; None: uniform ones."
+    )
 
     def __post_init__(self) -> None:
         tidy(self)
@@ -69,8 +76,9 @@ class BlockPegs:
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data: epsilon times the number of blocks."""
         blocks = -(-_plans.paid_rows(self, rows, sets) // self.block)
-        contexts = given_or_ring(schema, self.contexts, self.parents)
         alpha = float(self._add(schema).alpha)
+        chosen = Contexts.of(self, schema, alpha)
+        contexts = chosen.largest()
         ratios_of(schema, self.prior)
         fewest = min(c.keys for c in contexts if c.levels == max(c.levels for c in contexts))
         warnings: tuple[str, ...] = ()
@@ -87,7 +95,7 @@ class BlockPegs:
             "a key is uniform after its first visit"
         )
         claim = replace(_plans.total(self), source="docs/proofs/block.md")
-        return _plans.row_plan(
+        plan = _plans.row_plan(
             self,
             rows,
             sets,
@@ -97,13 +105,15 @@ class BlockPegs:
             published=f"epsilon = {self.epsilon:g} per block, read as the guarantee of the file",
             outlook=((("alpha, virtual records a level", alpha),), warnings),
         )
+        return chosen.added_to(plan)
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:
         """Spend: draw rows * sets rows, block after block."""
-        contexts = given_or_ring(curator.schema, self.contexts, self.parents)
         add = self._add(curator.schema)
+        start = Contexts.of(self, curator.schema, float(add.alpha))
+        contexts, seeds = start.chosen(curator), start.pool(curator)
         own = tuple((j, replace(add, ratios=r)) for j, r in ratios_of(curator.schema, self.prior))
-        draw = ResetBlocks(add, self.block, self.sweeps, own)
+        draw = ResetBlocks(add, self.block, self.sweeps, own, seeds)
         return curator.draw(contexts, draw, _plans.paid_rows(self, rows, sets))
 
     def _add(self, schema: Schema) -> Add:

@@ -125,11 +125,12 @@ class Parallel:
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables | Codes:
         """Spend: the method inside on each part, beside the others."""
-        inside, found = _inner.made(self), []
-        sizes = self._sizes(rows)
-        for number, part in enumerate(curator.split(self.parts)):
-            curator.report("parts", number, self.parts)
-            found.append(inside.run(part, sizes[number], sets))
+        inside, sizes = _inner.made(self), self._sizes(rows)
+        found = curator.on_parts(
+            self.parts,
+            lambda part, number: inside.run(part, sizes[number], sets),
+            memory=inside.plan(curator.schema, sizes[0], sets).memory_bytes,
+        )
         released = [one for one in found if isinstance(one, Tables)]
         if released:
             schema = _inner.one_schema(released, curator.schema, "part")

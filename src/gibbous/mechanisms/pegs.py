@@ -15,12 +15,13 @@ from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.mechanisms import _plans
+from gibbous.mechanisms._chosen_contexts import Contexts
 from gibbous.mechanisms.limits import budget
 from gibbous.perturb.add import Add
 from gibbous.privacy.calibrate.gibbs import pegs_alpha_published, pegs_zcdp
 from gibbous.privacy.calibrate.zcdp import epsilon_from_zcdp
 from gibbous.sampling.gibbs_rows import GibbsRows
-from gibbous.structure.contexts import Choice, given_or_ring, tidy
+from gibbous.structure.contexts import Choice, tidy
 from gibbous.structure.public_prior import Prior, ratios_of, tidy_prior
 
 DELTA = Fraction(1, 10**6)
@@ -62,6 +63,12 @@ class Pegs:
     prior: Prior = param(
         (), help="Public counts of a column's levels; virtual records are in proportion."
     )
+    choice: float | None = param(
+        None, budget, unit="nats", help="Cost of chosen context columns, once; None: public ones."
+    )
+    seeds: float | None = param(
+        None, budget, unit="nats", help="Cost of margins to draw seed rows by; None: uniform ones."
+    )
 
     def __post_init__(self) -> None:
         tidy(self)
@@ -90,24 +97,27 @@ class Pegs:
         what = f"{count} rows, each {self.sweeps} x {_plans.redrawn(schema)} draws"
         least = "alpha of the level with the fewest" if self.prior else "alpha"
         detail = f"virtual records added to each level: {least} = {alpha:.6g}"
-        return _plans.row_plan(
+        contexts = Contexts.of(self, schema, alpha)
+        plan = _plans.row_plan(
             self,
             rows,
             sets,
             spend=Spend(what, _plans.total(self), detail),
             units=count,
-            contexts=given_or_ring(schema, self.contexts, self.parents),
+            contexts=contexts.largest(),
             published=f"epsilon = {self.epsilon:g} per row, read as the guarantee of the file; "
             f"alpha = {pegs_alpha_published(self.epsilon, len(schema)):.6g}",
             outlook=(errors, ()),
         )
+        return contexts.added_to(plan)
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Codes:
         """Spend: draw rows * sets rows with cryptographic words."""
-        contexts = given_or_ring(curator.schema, self.contexts, self.parents)
         add = self._add(curator.schema)
+        start = Contexts.of(self, curator.schema, float(add.alpha))
+        contexts, seeds = start.chosen(curator), start.pool(curator)
         own = tuple((j, replace(add, ratios=r)) for j, r in ratios_of(curator.schema, self.prior))
-        draw = GibbsRows(add, self.sweeps, own=own)
+        draw = GibbsRows(add, self.sweeps, own=own, seeds=seeds)
         return curator.draw(contexts, draw, _plans.paid_rows(self, rows, sets))
 
     def _draws(self, schema: Schema) -> int:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from threading import Event
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gibbous.core.claim import NUMBERS, Claim, Measure, Relation, gdp, pure, zcdp
+from gibbous.core.claim import Claim, Measure, Relation
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.errors import EngineFailure, PrivacyRefused
+from gibbous.core.machine import beside, leaving
 from gibbous.core.moment import Moment, moment
 from gibbous.core.protocols import (
     Engine,
@@ -21,6 +23,7 @@ from gibbous.core.protocols import (
     Noise,
     Progress,
     RowDraw,
+    T,
     Words64,
     silent,
 )
@@ -28,7 +31,7 @@ from gibbous.core.recode import Change, recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Table
 from gibbous.privacy import entropy
-from gibbous.privacy.calibrate.gdp import square_of_choice
+from gibbous.privacy.calibrate.gdp import choice_price
 from gibbous.privacy.purse import Purse
 
 
@@ -156,20 +159,11 @@ class Curator:
             sensitivity: how much one row can change any score, under this run's relation.
             among: public map from scores to those of the candidates; a score has one list of contexts
                 then, and is computed once for all picks that ask for it.
-            epsilon: P is proportional to exp(epsilon * score / (2 * sensitivity)).
-            accounting: "pure" charges epsilon; "zcdp" epsilon^2 / 8, and "gdp" the mu^2 of the worst law
-                of two points (both by bounded range).
+            epsilon, accounting: see `calibrate.gdp.choice_price`.
         Returns:
             Index of the chosen candidate: of a score, or of what `among` returned.
         """
-        if accounting == "pure":
-            price = pure(epsilon)
-        elif accounting == "zcdp":
-            price = zcdp(epsilon * epsilon / 8)
-        elif accounting == "gdp":
-            price = gdp(square_of_choice(epsilon))
-        else:
-            raise ValueError("accounting is 'pure', 'zcdp' or 'gdp'")
+        price = choice_price(epsilon, accounting)
         self._pay(replace(price, relation=self._relation, source="exponential mechanism"))
         scores = self._scores.get(score) if among else None
         if scores is None:
@@ -220,8 +214,10 @@ class Curator:
         """
         return self._view(self._open().recoded(changes), self._purse, changes)
 
-    def split(self, parts: int) -> tuple[Curator, ...]:
-        """The same run on random parts of the records; free.
+    def on_parts(
+        self, parts: int, work: Callable[[Curator, int], T], *, memory: int = 0
+    ) -> list[T]:
+        """Work on random parts of the records, on as many at once as there are threads; free.
 
         A record's part is drawn with cryptographic words, whatever it says, so that one record is in
         one part: what is spent on a part is spent beside the others (docs/proofs/noise.md, random parts;
@@ -229,11 +225,30 @@ class Curator:
 
         Args:
             parts: how many, >= 1.
+            work: (the same run on a part, its number) -> result.
+            memory: bytes that one part needs: no more run at once than fit the engine's limit.
         Returns:
-            Curators; they are closed with this one.
+            The results, in the order of the parts.
         Raises:
             PrivacyRefused: a privacy unit has several rows, which may lie in different parts.
         """
+        views, engine, left = self.split(parts), self._open(), Event()
+        fit = engine.memory_limit // memory if memory else parts
+        if (at_once := min(parts, engine.threads, fit)) > 1:
+            for view in views:  # beside others they report nothing, and end where they would
+                view._progress = leaving(left)
+        results, numbers = [], range(parts)
+        with beside(lambda k: work(views[k], k), numbers, at_once, name="gibbous-part") as coming:
+            try:
+                for number in numbers:
+                    self._progress("parts", number, parts)
+                    results.append(next(coming))
+            finally:
+                left.set()
+        return results
+
+    def split(self, parts: int) -> tuple[Curator, ...]:
+        """The same run on each random part of the records, closed with this one; see `on_parts`."""
         if self.max_rows > 1:
             raise PrivacyRefused(
                 "PARTS",
@@ -293,23 +308,7 @@ class Curator:
                 "One run has one neighbor relation.",
                 "Price the noise under the relation of the run.",
             )
-        if min(getattr(price, name) for name in NUMBERS) < 0:
-            raise PrivacyRefused(
-                "REFUND",
-                "A purchase has a negative price.",
-                "Nothing that was spent comes back.",
-                "This is a fault of the noise or of the draw that priced it.",
-                state="The reserved budget stays spent; nothing was released.",
-            )
-        if not self._purse.pay(price):
-            raise PrivacyRefused(
-                "OVERSPEND",
-                f"The method asked for more than it planned: {price.words()} on top of "
-                f"{len(self.spent)} earlier purchases.",
-                f"This run reserved {self._purse.budget.words()}.",
-                "This is a fault of the method: its plan and its run disagree.",
-                state="The reserved budget stays spent; nothing was released.",
-            )
+        self._purse.spend(price)
 
     def _open(self) -> Engine:
         if self._engine is None:

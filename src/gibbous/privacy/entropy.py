@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Any
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from gibbous.core.errors import EngineFailure, ParameterError
-from gibbous.core.machine import usable_cores
+from gibbous.core.machine import beside, usable_cores
 from gibbous.core.protocols import Progress, silent
 
 CHUNK = 1 << 15
@@ -175,33 +174,16 @@ def _noised(
     def draw(start: int) -> None:
         out[start : start + CHUNK] = sampler(flat[start : start + CHUNK])
 
-    with _in_order(draw, starts) as drawn:
+    # OpenDP lets other threads run while it samples, and each thread has a generator of its own there,
+    # which the operating system seeds: who draws a chunk changes neither its law nor its price.
+    threads = min(usable_cores(), len(starts))
+    with beside(draw, starts, threads, name="gibbous-noise") as drawn:
         for start in starts:
             progress("noise cells", start, total)
             next(drawn)
     if flat.size:
         progress("noise cells", total, total)
     return out.reshape(np.shape(values))
-
-
-@contextmanager
-def _in_order(draw: Callable[[int], None], starts: range) -> Iterator[Iterator[None]]:
-    """Chunks drawn by as many threads as there are cores, handed over in order.
-
-    OpenDP lets other threads run while it samples, and each thread has a generator of its own there,
-    which the operating system seeds: who draws a chunk changes neither its law nor its price.
-    """
-    threads = min(usable_cores(), len(starts))
-    if threads < 2:
-        yield map(draw, starts)
-        return
-    from concurrent.futures import ThreadPoolExecutor  # not before there is noise to draw
-
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="gibbous-noise")
-    try:
-        yield (future.result() for future in [pool.submit(draw, start) for start in starts])
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)  # an interrupt waits for one chunk a thread
 
 
 def _whole_steps(scores: np.ndarray, step: Fraction) -> np.ndarray:

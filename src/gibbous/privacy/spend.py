@@ -18,12 +18,14 @@ from gibbous.core.context import Context
 from gibbous.core.moment import Moment
 from gibbous.core.plan import Plan
 from gibbous.core.protocols import (
+    CuratorLike,
     Engine,
     Mechanism,
     MomentNoise,
     Noise,
     Progress,
     RowDraw,
+    T,
     TextRecords,
     Words64,
     silent,
@@ -247,9 +249,11 @@ class _Nobody:
         coarser = recoded_schema(self._schema, changes)
         return _Nobody(coarser, self._relation, self._measure, self._parts)
 
-    def split(self, parts: int) -> tuple[_Nobody, ...]:
-        more = self._parts * parts
-        return (_Nobody(self._schema, self._relation, self._measure, more),) * parts
+    def on_parts(
+        self, parts: int, work: Callable[[CuratorLike, int], T], *, memory: int = 0
+    ) -> list[T]:
+        part = _Nobody(self._schema, self._relation, self._measure, self._parts * parts)
+        return [work(part, number) for number in range(parts)]
 
     def report(self, stage: str, done: int, total: int) -> None:
         """Nobody watches."""

@@ -16,7 +16,13 @@ from gibbous.core.protocols import Words64
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts
 from gibbous.sampling.blocks import Block, Empty, Perturbation
-from gibbous.sampling.structural_zeros import Rule, allowed_levels, rules_of, uniform_rows
+from gibbous.sampling.structural_zeros import (
+    Rule,
+    Seeds,
+    allowed_levels,
+    rules_of,
+    uniform_rows,
+)
 from gibbous.sampling.unprotected_rows import BootstrapRows, JointRows
 
 __all__ = ["BootstrapRows", "GibbsRows", "JointRows", "ResetBlocks"]
@@ -27,7 +33,7 @@ RESET_AT_VISIT = True
 
 @dataclass(frozen=True, slots=True)
 class GibbsRows:
-    """Each row: a fresh public uniform seed row, then `sweeps` passes over the columns in scan order.
+    """Each row: a fresh public seed row, then `sweeps` passes over the columns in scan order.
 
     A visited column is drawn from the perturbed exact counts of its key. No record is ever a seed.
 
@@ -43,12 +49,14 @@ class GibbsRows:
         sweeps: passes a row, >= 1; each one costs.
         fallback: "uniform", or "nearest" key with records (only without a DP claim).
         own: (column, perturbation) of columns that have one of their own, in place of `perturb`.
+        seeds: what seed rows are drawn by, column by column: public, or bought before; () for uniform.
     """
 
     perturb: Perturbation
     sweeps: int = 1
     fallback: Empty = "uniform"
     own: tuple[tuple[int, Perturbation], ...] = ()
+    seeds: Seeds = ()
 
     def cost(
         self, contexts: Sequence[Context], rows: int, relation: Relation, max_rows: int
@@ -78,7 +86,7 @@ class GibbsRows:
         rules = _rules(self.perturb, schema)
         drawn = [c for c in counts if c.context.levels > 1]
         blocks = [Block(c, own_of(self, c.context), self.fallback) for c in drawn]
-        state = uniform_rows(schema, rows, words)
+        state = uniform_rows(schema, rows, words, self.seeds)
         for _ in range(self.sweeps):
             for block in blocks:
                 _redraw(block, state, rules, words, None)
@@ -103,12 +111,14 @@ class ResetBlocks:
     Attributes:
         block: rows a block, >= 1.
         own: (column, perturbation) of columns that have one of their own, in place of `perturb`.
+        seeds: what seed rows are drawn by, column by column: public, or bought before; () for uniform.
     """
 
     perturb: Perturbation
     block: int
     sweeps: int = 1
     own: tuple[tuple[int, Perturbation], ...] = ()
+    seeds: Seeds = ()
 
     def cost(
         self, contexts: Sequence[Context], rows: int, relation: Relation, max_rows: int
@@ -144,7 +154,7 @@ class ResetBlocks:
         rules = _rules(self.perturb, schema)
         blocks = [Block(c, own_of(self, c.context)) for c in counts if c.context.levels > 1]
         chains = -(-rows // self.block)
-        state = uniform_rows(schema, chains, words)
+        state = uniform_rows(schema, chains, words, self.seeds)
         seen = [_Visits(chains, self.block * self.sweeps) for _ in blocks]
         out = np.empty((len(schema), chains, self.block), dtype=state.dtype)
         for row in range(self.block if rows else 0):

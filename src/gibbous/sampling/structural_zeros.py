@@ -10,9 +10,12 @@ import numpy as np
 from gibbous.core.errors import UsageError
 from gibbous.core.protocols import Words64
 from gibbous.core.schema import Schema, impossible_mask
-from gibbous.sampling.exact_draws import uniform_levels
+from gibbous.sampling.exact_draws import accumulate, draw_levels, uniform_levels
 
 ATTEMPTS = 1000
+
+Seeds = tuple[tuple[int, ...], ...]
+"""Public weights of each column's levels; () where every level weighs the same."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,8 +83,10 @@ def possible_cells(schema: Schema, columns: tuple[int, ...]) -> np.ndarray:
     return mask
 
 
-def uniform_rows(schema: Schema, rows: int, words: Words64) -> np.ndarray:
+def uniform_rows(schema: Schema, rows: int, words: Words64, weights: Seeds = ()) -> np.ndarray:
     """Rows drawn uniformly from the public domain, structural zeros left out; no record is looked at.
+
+    With `weights`, each column is drawn by its own in place of uniformly; one without any is uniform.
 
     Returns:
         (columns, rows) codes.
@@ -90,7 +95,11 @@ def uniform_rows(schema: Schema, rows: int, words: Words64) -> np.ndarray:
     """
 
     def fresh(count: int) -> np.ndarray:
-        drawn = [uniform_levels(size, count, words) for size in schema.sizes]
+        if weights:
+            sums = [accumulate(np.array([own], dtype=np.uint64)) for own in weights]
+            drawn = [draw_levels(one, np.zeros(count, dtype=np.int64), words) for one in sums]
+        else:
+            drawn = [uniform_levels(size, count, words) for size in schema.sizes]
         return np.stack(drawn).astype(schema.code_dtype())
 
     state = fresh(rows)

@@ -49,6 +49,7 @@ class SparkEngine:
     """
 
     name: ClassVar[str] = "spark"
+    threads: ClassVar[int] = 1  # jobs of parts take turns: the cluster's cores are at work on each
     __slots__ = (
         "_closed",
         "_held",

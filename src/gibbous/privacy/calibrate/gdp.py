@@ -13,8 +13,9 @@ from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
 
+from gibbous.core.claim import Claim, Measure, gdp, pure, zcdp
 from gibbous.core.errors import ParameterError
-from gibbous.core.exact import Number, down
+from gibbous.core.exact import Number, down, exact
 from gibbous.privacy.calibrate.rounding import (
     TINY,
     decimal,
@@ -78,6 +79,23 @@ def square_of_choice(epsilon: Number) -> Fraction:
     if spread > 1000:
         return 4 * spread  # P(Z > z) <= e^(-z^2 / 2) / 2
     return _square_between(1 / (1 + exp(spread / 2)))
+
+
+def choice_price(epsilon: Number, measure: Measure) -> Claim:
+    """The price of one choice by the exponential mechanism.
+
+    Args:
+        epsilon: nats, > 0: P is proportional to exp(epsilon * score / (2 * sensitivity)).
+        measure: "pure" is epsilon; "zcdp" epsilon^2 / 8, and "gdp" the mu^2 of the worst law of two
+            points (both by bounded range).
+    """
+    if measure == "gdp":
+        return gdp(square_of_choice(epsilon))
+    if measure == "zcdp":
+        return zcdp(exact(epsilon) ** 2 / 8)
+    if measure == "pure":
+        return pure(exact(epsilon))
+    raise ValueError("measure is 'pure', 'zcdp' or 'gdp'")
 
 
 @lru_cache(maxsize=512, typed=True)
