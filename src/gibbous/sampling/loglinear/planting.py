@@ -22,7 +22,7 @@ MOST = 16.0  # of |theta|
 
 
 def planted(
-    model: LogLinear, chains: Chains, targets: Sequence[Target]
+    model: LogLinear, chains: Chains, targets: Sequence[Target], count: int | None = None
 ) -> tuple[LogLinear, Chains]:
     """A model that meets the targets of one tree, and chains in its equilibrium.
 
@@ -30,6 +30,7 @@ def planted(
         model: for its sizes and merged levels.
         chains: for their number, structural zeros and seed.
         targets: one for each column, and of more columns.
+        count: of the chains that are drawn; None: as many as there are.
     Returns:
         The model, with a theta (of 0, where the tree leaves it out) for each target, and chains.
     Source:
@@ -48,7 +49,7 @@ def planted(
         _told(pairs[clique]) if clique in edges else before
         for clique, before in zip(fresh.cliques, fresh.theta, strict=True)
     ]
-    numbers = np.arange(chains.count, dtype=np.uint64)
+    numbers = np.arange(count or chains.count, dtype=np.uint64)
     state = first_rows(model.sizes, links, chains.rules, numbers, {}, chains.seed, chains.done)
     fresh = replace(fresh, theta=tuple(theta), goals=())
     return fresh, replace(chains, state=np.ascontiguousarray(state))
