@@ -15,7 +15,7 @@ import numpy as np
 from gibbous.core.tables import Goal, LogLinear
 from gibbous.sampling.loglinear.chains import Chains, independent
 from gibbous.sampling.loglinear.fit import Target, with_cliques
-from gibbous.sampling.loglinear.tree_rows import first_rows, pair_shares, tree
+from gibbous.sampling.loglinear.tree_rows import first_rows, tree
 
 LEAST = 1e-12  # share of a cell
 MOST = 16.0  # of |theta|
@@ -41,12 +41,16 @@ def planted(
     fresh = independent([ones[j] for j in range(len(model.sizes))], model.merged)
     fresh = with_cliques(replace(fresh, goals=goals), [target.columns for target in targets])
     links = tree(fresh)
-    drawn = [(one.column, one.parent) for one in links if one.parent >= 0]
-    edges = {(min(edge), max(edge)) for edge in drawn}
-    pairs = pair_shares(fresh)
+    edges = {
+        (min(one.column, one.parent), max(one.column, one.parent)): (
+            one.both if one.parent < one.column else one.both.T
+        )
+        for one in links
+        if one.parent >= 0
+    }
     fresh = with_cliques(fresh, sorted(edges))
     theta = [
-        _told(pairs[clique]) if clique in edges else before
+        _told(edges[clique]) if clique in edges else before
         for clique, before in zip(fresh.cliques, fresh.theta, strict=True)
     ]
     numbers = np.arange(count or chains.count, dtype=np.uint64)
