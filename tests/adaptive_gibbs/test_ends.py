@@ -103,8 +103,8 @@ def test_a_fit_ends_no_further_from_its_tables_than_it_began() -> None:
     began, ended = [], []
     honest, planting = _adaptive_model.fit, _adaptive_model.planted
 
-    def planted(model: Any, chains: Any, wanted: Any) -> Any:
-        found = planting(model, chains, wanted)
+    def planted(model: Any, chains: Any, wanted: Any, count: int | None) -> Any:
+        found = planting(model, chains, wanted, count)
         began.append(_adaptive_model.gap_of(*found, wanted))
         return found
 

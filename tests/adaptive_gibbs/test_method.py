@@ -116,15 +116,3 @@ def test_the_last_fit_takes_as_many_chains_as_the_noise_of_its_tables_asks_for(
     known = known_of((10, 10), 10_000.0, sigma)
 
     assert _adaptive_model.chains_needed(known) == pytest.approx(count, rel=0.02)
-
-
-@pytest.mark.parametrize(("sigma", "count"), [(1e4, 4096), (1.0, 50_000)])
-def test_fewer_or_more_chains_are_of_the_same_model(sigma: float, count: int) -> None:
-    known = known_of((10, 10), 10_000.0, sigma)
-
-    found = _adaptive_model.resized(known)
-
-    assert found.chains is not None
-    assert found.chains.count == count
-    shares = np.bincount(found.chains.state[0], minlength=10) / count
-    assert np.abs(shares - 0.1).max() < 0.04  # public streams: the same each time

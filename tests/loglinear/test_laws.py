@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pytest
 
 from gibbous.core.tables import LogLinear
-from gibbous.sampling.loglinear.fit import TIED, _tie, blocks_of
+from gibbous.sampling.loglinear.fit import TIED, Target, _tie, blocks_of, systematic
 from gibbous.sampling.loglinear.laws import balanced, law
 from gibbous.sampling.loglinear.step_tables import planned
 
@@ -53,7 +54,23 @@ def test_a_table_is_decomposed_only_where_its_columns_may_be_tied() -> None:
         assert (_tie(shares) > TIED) == (second > TIED)
 
     assert found == {True, False}
-    assert blocks_of((6,) * 8, tables)
+    assert blocks_of((6,) * 8, [Target(*one) for one in tables])
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.3, 0.999])
+@pytest.mark.parametrize("count", [1, 2, 5000])
+def test_draws_by_weight_are_those_that_a_search_of_their_running_sum_finds(
+    count: int, offset: float
+) -> None:
+    weights = np.random.default_rng(count).gamma(0.3, 1.0, count)
+    sums = np.cumsum(weights) * (count / weights.sum())
+
+    found = systematic(weights, offset)
+
+    searched = np.searchsorted(sums, np.arange(count) + offset, side="right")
+    assert found.tolist() == np.minimum(searched, count - 1).tolist()
+    often = np.bincount(found, minlength=count)
+    assert np.abs(often - weights * count / weights.sum()).max() < 1.0
 
 
 def test_every_clique_is_in_one_table_of_each_of_its_columns() -> None:

@@ -54,6 +54,18 @@ def test_a_planted_model_meets_the_tables_of_its_tree_and_chains_are_drawn_from_
     assert np.bincount(state[0], minlength=12) / 20_000 == pytest.approx(base, abs=0.015)
 
 
+@pytest.mark.parametrize("count", [300, 40_000])
+def test_as_many_chains_are_planted_as_are_asked_for(count: int) -> None:
+    base, exact, _ = copies()
+    model = independent([base] * 4)
+    chains = start(model, made.schema(SIZES), [base] * 4, 20_000, seed=1)
+
+    _, found = planted(model, chains, exact, count)
+
+    assert found.count == count
+    assert np.bincount(found.state[0], minlength=12) / count == pytest.approx(base, abs=0.1)
+
+
 def far_after(targets: list[Target], fits: int) -> float:
     """Mean distance of all pairs from the truth, after a long fit from the tree on."""
     base, exact, _ = copies()

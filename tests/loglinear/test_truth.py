@@ -252,7 +252,8 @@ def test_tied_columns_are_found_and_mix() -> None:
     same = np.diag([0.4, 0.3, 0.3])
     apart = np.outer([0.5, 0.5], [0.2, 0.3, 0.5])
 
-    assert blocks_of((3, 3, 2), [((0, 1), same), ((1, 2), apart.T)]) == ((0, 1),)
+    tied = [Target((0, 1), same), Target((1, 2), apart.T)]
+    assert blocks_of((3, 3, 2), tied) == ((0, 1),)
     near = np.full((3, 3), 1e-4) + same
     model = with_cliques(made.model((3, 3), ((0, 1),)), [])
     theta = np.log(near / near.sum())

@@ -25,6 +25,7 @@ from gibbous.sampling.loglinear import (
     start,
     sweep,
 )
+from gibbous.sampling.loglinear.fit import blocks_of
 from gibbous.sampling.loglinear.laws import law, listable
 from gibbous.sampling.structural_zeros import possible_cells
 from gibbous.structure.cliques import Clique, Limits, goal_pairs
@@ -50,7 +51,6 @@ CROWDED = 3.0  # cliques a column from which on steps are shortened: each adds i
 EXACT_ROUND, EXACT_LAST = (Schedule(steps=1, passes=1),), (Schedule(steps=2, passes=4),)
 WORSE = 1.05  # times the least distance from its targets that a fit had: beyond, that model is kept
 SLACK = 0.5  # standard deviations that a cell of a fit may stay from its target
-APART = 4  # sweeps after which copies of a chain have gone their own ways
 SAMPLED = 0.1  # of a cell's noise, in variance, that the chains of the last fit may add
 AGAIN = 8  # steps of the last fit after which tables are compared with the model anew
 BETWEEN = 0.02  # of the independent table in a reference: between chains nothing was seen
@@ -200,19 +200,8 @@ def concluded(known: Known) -> Known:
     """Fitted for the last time, to tables that are compared with all that the model now knows."""
     if listable(known.sizes):
         return fitted(known, LAST)
-    known = fitted(resized(known), LAST[:AGAIN])
+    known = fitted(known, LAST[:AGAIN], chains_needed(known))
     return fitted(seen_again(known), LAST)
-
-
-def resized(known: Known) -> Known:
-    """With as many chains as the last fit needs."""
-    have, count = known.chains.count, chains_needed(known)
-    # Fewer: spread evenly over those there are. More: copies, which then go their own ways.
-    kept = np.arange(count) * have // count if count < have else np.arange(count) % have
-    chains = replace(known.chains, state=np.ascontiguousarray(known.chains.state[:, kept]))
-    if count > have:
-        chains = sweep(known.model, chains, APART, threads=threads())
-    return replace(known, chains=chains)
 
 
 def chains_needed(known: Known) -> int:
@@ -249,13 +238,13 @@ def seen_again(known: Known) -> Known:
     return replace(known, references=references)
 
 
-def fitted(known: Known, schedules: Sequence[Schedule]) -> Known:
+def fitted(known: Known, schedules: Sequence[Schedule], count: int | None = None) -> Known:
     """With a model of all that was bought: from the tree of tables that tells most to all of them.
 
     Between rounds only what was bought anew is estimated; the others' margins follow by raking.
     How far chains are from the targets is looked at before each step. Where the last step leaves them
     further away than an earlier one had, by more than WORSE, the earlier model is kept: a fit ends no
-    further from its tables than the tree it began with.
+    further from its tables than the tree it began with. `count` is the number of chains; None: as before.
     """
     known = replace(
         known, estimates=estimates(known, known.estimates if schedules is ROUND else {})
@@ -264,17 +253,18 @@ def fitted(known: Known, schedules: Sequence[Schedule]) -> Known:
     if listable(model.sizes):
         schedules = EXACT_ROUND if schedules is ROUND else EXACT_LAST
     else:
-        model, chains = planted(model, chains, wanted)
+        model, chains = planted(model, chains, wanted, count)
+    blocks = blocks_of(model.sizes, wanted)
     crowd = sum(len(clique) for clique in known.references) / len(model.sizes)
-    best = (gap_of(model, chains, wanted), model, chains)
+    best = now = (gap_of(model, chains, wanted), model, chains)
     for schedule in schedules:
         gain = schedule.gain * min(1.0, CROWDED / max(crowd, 1.0))
         step = replace(schedule, gain=gain)
-        done = fit(model, chains, wanted, step, threads=threads())
+        done = fit(model, chains, wanted, step, blocks=blocks, threads=threads())
         model, chains = done.model, done.chains
-        best = min(best, (gap_of(model, chains, wanted), model, chains), key=itemgetter(0))
-    if gap_of(model, chains, wanted) > WORSE * best[0]:
-        _, model, chains = best
+        now = (gap_of(model, chains, wanted), model, chains)
+        best = min(best, now, key=itemgetter(0))
+    _, model, chains = best if now[0] > WORSE * best[0] else now
     return replace(known, model=model, chains=chains)
 
 

@@ -28,6 +28,7 @@ from gibbous.mechanisms._adaptive_model import (
 )
 from gibbous.mechanisms._budget import Budget
 from gibbous.sampling.loglinear import margins
+from gibbous.sampling.loglinear.laws import listable
 from gibbous.structure.cliques import (
     Candidates,
     Limits,
@@ -222,6 +223,8 @@ def measure_in_rounds(curator: CuratorLike, known: Known, split: Split, left: Fr
         price = left if last else min(left, len(picked) * (unit - choice))
         known, cost = measured(curator, known, some, picked, split, price)
         left -= cost
+        if last and not listable(known.sizes):  # the last fit begins anew, from the tree
+            break
         known = fitted(known, ROUND)
         turn += 1
         unit *= FASTER if moved(some, picked, known) < STILL else 1

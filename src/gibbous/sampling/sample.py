@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +15,7 @@ from gibbous.core.stream import stream_key
 from gibbous.core.tables import Tables
 from gibbous.sampling import alias_kernels, alias_twins
 from gibbous.sampling.cells.cell_rows import CellRows, CellsReady
+from gibbous.sampling.loglinear.chains import spread
 from gibbous.sampling.loglinear.model_rows import ModelRows, Ready, checked
 from gibbous.sampling.mixed_rows import Parted, PartedRows, Rows, part_seed, part_shares
 from gibbous.sampling.program import Program, prepare
@@ -158,7 +158,7 @@ class _Run:
                 part = np.ascontiguousarray(state[:, low:high])
                 state[:, low:high] = self._repair(part, start + low, self.begin, self.passes)
 
-        _spread(work, rows, threads)
+        spread(work, rows, threads, _SLICE)
         return Codes(schema, state.T)
 
     def _execution(
@@ -232,19 +232,6 @@ class _Run:
             word = mix64(numbers * np.uint64(GOLDEN) + key)
             fresh[column] = ((word >> np.uint64(32)) * np.uint64(size)) >> np.uint64(32)
         return fresh
-
-
-def _spread(work: object, rows: int, threads: int) -> None:
-    """Call work(low, high) for slices of the rows, on several threads."""
-    assert callable(work)
-    cuts = [(low, min(rows, low + _SLICE)) for low in range(0, rows, _SLICE)]
-    if threads == 1 or len(cuts) <= 1:
-        for low, high in cuts:
-            work(low, high)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(work, low, high) for low, high in cuts]:
-            done.result()
 
 
 def _threads(threads: int | None) -> int:

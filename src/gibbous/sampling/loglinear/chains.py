@@ -238,8 +238,8 @@ def spread(work: Callable[[int, int], None], rows: int, threads: int, size: int)
     """Call work(low, high) for slices of the rows, on several threads."""
     cuts = [(low, min(rows, low + size)) for low in range(0, rows, size)]
     if threads == 1 or len(cuts) <= 1:
-        if cuts:
-            work(0, rows)
+        for low, high in cuts:
+            work(low, high)
         return
     with ThreadPoolExecutor(threads) as pool:
         for done in [pool.submit(work, low, high) for low, high in cuts]:

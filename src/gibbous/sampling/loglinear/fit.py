@@ -44,6 +44,8 @@ WIDEST_BLOCK = 2048  # levels of two tied columns together
 LEAST_GAIN = 1e-3
 LEAST_SHARE = 0.4  # effective share of the chains below which a step is shortened
 
+Blocks = tuple[tuple[int, int], ...]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
@@ -129,6 +131,7 @@ def fit(
     targets: Sequence[Target],
     schedule: Schedule = Schedule(),
     *,
+    blocks: Blocks | None = None,
     threads: int = 1,
     progress: Progress = silent,
 ) -> Fitted:
@@ -139,13 +142,13 @@ def fit(
         chains: persistent chains, as near to the model as may be.
         targets: distinct cliques; reconciled with each other, or the fit settles between them.
         schedule: how many steps of what.
+        blocks: pairs that are redrawn together; None: those that the targets tie closely.
         threads: of the sweeps; never changes a byte.
         progress: told the steps.
     """
     began = time.perf_counter()
     model = with_cliques(model, [target.columns for target in targets])
-    blocks = blocks_of(model.sizes, [(target.columns, target.shares) for target in targets])
-    model = replace(model, blocks=blocks)
+    model = replace(model, blocks=blocks_of(model.sizes, targets) if blocks is None else blocks)
     if listable(model.sizes):
         model, chains, left = _fit_exactly(model, chains, targets, schedule)
         return Fitted(model, chains, left, (), time.perf_counter() - began)
@@ -198,9 +201,7 @@ def with_cliques(model: LogLinear, cliques: Sequence[tuple[int, ...]]) -> LogLin
     return replace(model, cliques=(*model.cliques, *fresh), theta=(*model.theta, *theta))
 
 
-def blocks_of(
-    sizes: Sequence[int], tables: Sequence[tuple[tuple[int, ...], np.ndarray]]
-) -> tuple[tuple[int, int], ...]:
+def blocks_of(sizes: Sequence[int], targets: Sequence[Target]) -> Blocks:
     """Pairs of columns so closely tied that redrawing them one by one hardly moves.
 
     Two columns that are redrawn in turn forget where they were at the rate of their squared
@@ -209,12 +210,12 @@ def blocks_of(
 
     Args:
         sizes: number of codes of each column.
-        tables: (columns, shares), shares may be noisy.
+        targets: shares may be noisy.
     Source:
         [Liu, Wong and Kong 1994].
     """
     found = {}
-    for columns, shares in tables:
+    for columns, shares in ((target.columns, target.shares) for target in targets):
         for a, b in itertools.combinations(range(len(columns)), 2):
             pair = (columns[a], columns[b])
             if pair in found or sizes[pair[0]] * sizes[pair[1]] > WIDEST_BLOCK:
@@ -314,19 +315,30 @@ class _Raking:
 
     def resampled(self, gain: float) -> Chains:
         """Chains drawn by their weights: each about weight times, with one random offset."""
-        weights = self.weights**gain
         key = stream_key(self.chains.seed, RESAMPLE, self.chains.done)
         offset = uniforms_at(np.zeros(1, dtype=np.uint64), key)[0]
-        sums = np.cumsum(weights)
-        sums *= len(sums) / sums[-1]
-        points = np.arange(len(sums)) + offset
-        chosen = np.minimum(np.searchsorted(sums, points, side="right"), len(sums) - 1)
+        chosen = systematic(self.weights**gain, offset)
         return replace(self.chains, state=np.ascontiguousarray(self.chains.state[:, chosen]))
 
 
 def _flat(cubes: Sequence[np.ndarray]) -> np.ndarray:
     """The cells of all cubes, float64."""
     return np.concatenate([np.zeros(0), *(np.ravel(cube) for cube in cubes)])
+
+
+def systematic(weights: np.ndarray, offset: float) -> np.ndarray:
+    """As many draws as weights, each about weight times: where offset + 0, 1, ... fall in their running sum.
+
+    Args:
+        weights: > 0, float64 (draws,).
+        offset: in [0, 1).
+    """
+    count, sums = len(weights), np.cumsum(weights)
+    sums *= count / sums[-1]
+    ends = np.ceil(np.minimum(sums, count) - offset).astype(np.int64)  # of points below each sum
+    ends[-1] = count
+    chosen: np.ndarray = np.repeat(np.arange(count), np.diff(ends, prepend=0))
+    return chosen
 
 
 def effective(weights: np.ndarray) -> float:

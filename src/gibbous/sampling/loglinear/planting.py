@@ -15,14 +15,14 @@ import numpy as np
 from gibbous.core.tables import Goal, LogLinear
 from gibbous.sampling.loglinear.chains import Chains, independent
 from gibbous.sampling.loglinear.fit import Target, with_cliques
-from gibbous.sampling.loglinear.tree_rows import first_rows, pair_shares, tree
+from gibbous.sampling.loglinear.tree_rows import first_rows, tree
 
 LEAST = 1e-12  # share of a cell
 MOST = 16.0  # of |theta|
 
 
 def planted(
-    model: LogLinear, chains: Chains, targets: Sequence[Target]
+    model: LogLinear, chains: Chains, targets: Sequence[Target], count: int | None = None
 ) -> tuple[LogLinear, Chains]:
     """A model that meets the targets of one tree, and chains in its equilibrium.
 
@@ -30,6 +30,7 @@ def planted(
         model: for its sizes and merged levels.
         chains: for their number, structural zeros and seed.
         targets: one for each column, and of more columns.
+        count: of the chains that are drawn; None: as many as there are.
     Returns:
         The model, with a theta (of 0, where the tree leaves it out) for each target, and chains.
     Source:
@@ -40,15 +41,19 @@ def planted(
     fresh = independent([ones[j] for j in range(len(model.sizes))], model.merged)
     fresh = with_cliques(replace(fresh, goals=goals), [target.columns for target in targets])
     links = tree(fresh)
-    drawn = [(one.column, one.parent) for one in links if one.parent >= 0]
-    edges = {(min(edge), max(edge)) for edge in drawn}
-    pairs = pair_shares(fresh)
+    edges = {
+        (min(one.column, one.parent), max(one.column, one.parent)): (
+            one.both if one.parent < one.column else one.both.T
+        )
+        for one in links
+        if one.parent >= 0
+    }
     fresh = with_cliques(fresh, sorted(edges))
     theta = [
-        _told(pairs[clique]) if clique in edges else before
+        _told(edges[clique]) if clique in edges else before
         for clique, before in zip(fresh.cliques, fresh.theta, strict=True)
     ]
-    numbers = np.arange(chains.count, dtype=np.uint64)
+    numbers = np.arange(count or chains.count, dtype=np.uint64)
     state = first_rows(model.sizes, links, chains.rules, numbers, {}, chains.seed, chains.done)
     fresh = replace(fresh, theta=tuple(theta), goals=())
     return fresh, replace(chains, state=np.ascontiguousarray(state))

@@ -28,12 +28,14 @@ class Link:
     Attributes:
         column: that is drawn.
         parent: given column, or -1.
+        both: shares of the two, float64 (parent levels, levels); of a column alone (1, levels).
         sums: float64 (parent levels x levels,): parent code + running shares, increasing; one search
             finds parent and level at once.
     """
 
     column: int
     parent: int
+    both: np.ndarray
     sums: np.ndarray
 
 
@@ -58,12 +60,12 @@ def tree(model: LogLinear) -> tuple[Link, ...]:
         ]
         if not edges:
             column = min(left)
-            links.append(Link(column, -1, _running(ones[column][None, :], ones[column])))
+            both, parent = ones[column][None, :], -1
         else:
             pair = max(edges)[3]
             column, parent = (pair[1], pair[0]) if pair[0] in known else pair
             both = pairs[pair] if pair[0] == parent else pairs[pair].T
-            links.append(Link(column, parent, _running(both, ones[column])))
+        links.append(Link(column, parent, both, _running(both, ones[column])))
         left.discard(column)
     return tuple(links)
 
@@ -111,11 +113,6 @@ def first_rows(
         return drawn(bad, AGAIN, attempt, flat=attempt > ATTEMPTS // 2)
 
     return make_possible(rules, drawn(np.arange(len(numbers)), START), again)
-
-
-def pair_shares(model: LogLinear) -> dict[tuple[int, int], np.ndarray]:
-    """2-way shares of the goals, by pair of columns."""
-    return _margins_of(model)[1]
 
 
 def _margins_of(
