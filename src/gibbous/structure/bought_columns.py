@@ -14,7 +14,7 @@ import numpy as np
 
 from gibbous.core.column import FACTS, Column, Source
 from gibbous.encode.cell_text import CLASSES, CLOCK, DAYS, EITHER, HOURS, PLACES
-from gibbous.structure.code_lists import ALIKE
+from gibbous.structure.code_lists import ALIKE, numbers_beside
 from gibbous.structure.grid_ends import ends_of
 
 FEW = 20  # whole numbers with at most so many texts may be levels
@@ -243,9 +243,9 @@ def missed(plan: Outline, kept: Mapping[str, int], sigma: float) -> float:
     Args:
         kept, sigma: as for `levels_column`.
     """
-    most, lost, noise = _lost(plan, kept, sigma)
-    numbers = plan.integer and not 2 <= len(most) <= FEW
-    if numbers or lost <= max(noise / 4, LOST * plan.present):
+    _, lost, noise = _lost(plan, kept, sigma)
+    scattered = plan.integer and not numbers_beside(kept, FEW)
+    if scattered or lost <= max(noise / 4, LOST * plan.present):
         return 0.0
     return lost / max(plan.present, 1.0)
 

@@ -1,4 +1,4 @@
-"""Texts that noisy counts showed in, all codes that are written as they are out: public."""
+"""Texts that noisy counts showed in, what is written alike or stands near them out: public."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ ALIKE = 5  # texts that are written alike, from which on others are looked for
 CLEAR = (
     2.0  # standard deviations above which such a code is a level: by noise alone one in forty is
 )
+BESIDE = 4  # whole numbers on each side of one that was kept that are looked for
+HELD = 1.0  # standard deviations above which such a number is a level
 _FORM = re.compile(r"(.*?)([0-9]{1,3})", re.DOTALL)
 
 
@@ -34,3 +36,20 @@ def code_list(kept: Iterable[str]) -> tuple[str, ...]:
         if len(found) >= ALIKE
         for number in range(min(found) // 2, min(2 * max(found), 10**digits - 1) + 1)
     )
+
+
+def numbers_beside(kept: Iterable[str], most: int) -> tuple[str, ...]:
+    """The whole numbers near those that were kept, as 4 and 5 beside 1, 2 and 3; none where many were.
+
+    Args:
+        kept: whole numbers, as texts.
+        most: so many of them may be levels.
+    Returns:
+        Texts, each once, `kept` among them; below 0 only where `kept` has numbers below 0.
+    """
+    found = set(map(int, kept))
+    if len(found) > most:
+        return ()
+    near = {number + step for number in found for step in range(-BESIDE, BESIDE + 1)}
+    signed = any(number < 0 for number in found)
+    return tuple(str(number) for number in sorted(near) if signed or number >= 0)
