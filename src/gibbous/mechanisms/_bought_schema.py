@@ -46,6 +46,7 @@ SHARES = {
 }
 """Of the rho of discovery; the last two are divided again when it is known which columns need them."""
 LOOKS = 2  # at levels: delta is divided by so many
+ABSENT = ""  # stands for missing cells where texts are counted: no other text is empty
 LISTED = 0.1  # of the weight in the second look, for whole numbers: what their list shows needs no threshold
 
 
@@ -187,8 +188,8 @@ def _with_levels(
     """Add the columns of levels: those that one look shows whole, and the others after a second look.
 
     Numbers beside text that turn out to be codes are levels, too. The second look counts all codes that are
-    written as those of the first, and the whole numbers near them; a column gets the more of it, the
-    more cells the first look did not hold.
+    written as those of the first, the whole numbers near them, and missing cells; a column gets the more
+    of it, the more cells the first look did not hold.
 
     Returns:
         What is left of the budget; of columns that were asked and have no levels, whole numbers that
@@ -228,7 +229,9 @@ def _with_levels(
         whole, texts = plans[name].integer, kept[name]
         clear = noise.info().scale * (HELD if whole else CLEAR)
         lists[name] = numbers_beside(texts, FEW) if whole else code_list(texts)
-        more = _texts(curator, plans, [name], noise, lists)[name]
+        more = _texts(curator, plans, [name], noise, {name: (ABSENT, *lists[name])})[name]
+        absent = more.pop(ABSENT) > clear_of_noise(parts.columns) * noise.info().scale
+        plans[name] = replace(plans[name], missing=plans[name].missing or absent)
         kept[name] |= {text: rows for text, rows in more.items() if rows > clear}
         settle([name], noise.info().scale)
     return left, atoms
@@ -241,10 +244,12 @@ def _texts(
     noise: Thresholded,
     listed: Mapping[str, tuple[str, ...]] | None = None,
 ) -> dict[str, dict[str, int]]:
-    """The texts that are kept of columns, whole numbers in one form."""
+    """The texts that are kept of columns, whole numbers in one form; with lists, missing cells as ABSENT."""
 
     def written(name: str, texts: Any) -> Any:
-        return whole_text(texts) if plans[name].integer else plain_text(texts)
+        plain = plain_text(texts)
+        found = whole_text(texts) if plans[name].integer else plain
+        return found.set(plain.is_null(), ABSENT) if listed else found
 
     if not names:
         return {}

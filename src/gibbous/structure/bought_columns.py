@@ -120,8 +120,8 @@ def outline(
 
 
 def clear_of_noise(columns: int) -> float:
-    """Standard deviations that noise alone exceeds in any of two looks at each column with 1 %."""
-    return NormalDist().inv_cdf(1 - SPURIOUS / (2 * columns))
+    """Standard deviations that noise alone exceeds in any of three looks at each column with 1 %."""
+    return NormalDist().inv_cdf(1 - SPURIOUS / (3 * columns))
 
 
 def grid_column(plan: Outline) -> Column:
@@ -244,8 +244,9 @@ def missed(plan: Outline, kept: Mapping[str, int], sigma: float) -> float:
         kept, sigma: as for `levels_column`.
     """
     _, lost, noise = _lost(plan, kept, sigma)
-    scattered = plan.integer and not numbers_beside(kept, FEW)
-    if scattered or lost <= max(noise / 4, LOST * plan.present):
+    # What a list shows has no threshold: of whole numbers with one, any loss is worth a look.
+    least = 0.0 if plan.integer else max(noise / 4, LOST * plan.present)
+    if lost <= least or (plan.integer and not numbers_beside(kept, FEW)):
         return 0.0
     return lost / max(plan.present, 1.0)
 
