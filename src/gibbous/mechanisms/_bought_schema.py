@@ -34,7 +34,7 @@ from gibbous.structure.bought_columns import (
     outline,
     stated_column,
 )
-from gibbous.structure.code_lists import CLEAR, HELD, code_list, numbers_beside
+from gibbous.structure.code_lists import CLEAR, code_list, held_from, numbers_beside
 from gibbous.structure.contexts import margins
 
 PROOF = "docs/proofs/discovery.md"
@@ -227,13 +227,14 @@ def _with_levels(
     for name, share in zip(again, shares, strict=True):
         noise = left.selecting(len(again), share)
         whole, texts = plans[name].integer, kept[name]
-        clear = noise.info().scale * (HELD if whole else CLEAR)
+        scale = noise.info().scale
+        clear = held_from(plans[name].present, scale) if whole else CLEAR * scale
         lists[name] = numbers_beside(texts, FEW) if whole else code_list(texts)
         more = _texts(curator, plans, [name], noise, {name: (ABSENT, *lists[name])})[name]
-        absent = more.pop(ABSENT) > clear_of_noise(parts.columns) * noise.info().scale
+        absent = more.pop(ABSENT) > clear_of_noise(parts.columns) * scale
         plans[name] = replace(plans[name], missing=plans[name].missing or absent)
         kept[name] |= {text: rows for text, rows in more.items() if rows > clear}
-        settle([name], noise.info().scale)
+        settle([name], scale)
     return left, atoms
 
 

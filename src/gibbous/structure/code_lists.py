@@ -11,7 +11,8 @@ CLEAR = (
     2.0  # standard deviations above which such a code is a level: by noise alone one in forty is
 )
 BESIDE = 4  # whole numbers on each side of one that was kept that are looked for
-HELD = 1.0  # standard deviations above which such a number is a level
+SURE = 4.0  # standard deviations that noise alone seldom reaches
+RARE = 0.005  # share of the cells that may be lost
 _FORM = re.compile(r"(.*?)([0-9]{1,3})", re.DOTALL)
 
 
@@ -53,3 +54,16 @@ def numbers_beside(kept: Iterable[str], most: int) -> tuple[str, ...]:
     near = {number + step for number in found for step in range(-BESIDE, BESIDE + 1)}
     signed = any(number < 0 for number in found)
     return tuple(str(number) for number in sorted(near) if signed or number >= 0)
+
+
+def held_from(present: float, sigma: float) -> float:
+    """Noisy rows above which a whole number of a list is a level.
+
+    One standard deviation where RARE of the cells are no more than that: what is lost costs more then than
+    a level that nobody has. Where noise is smaller, up to SURE of them.
+
+    Args:
+        present: cells that are not missing, about.
+        sigma: standard deviation of one count.
+    """
+    return max(sigma, min(SURE * sigma, RARE * present))
