@@ -215,7 +215,7 @@ def kept_alone(unit: Unit, runs: int) -> tuple[int, Fraction]:
     a factor of more than ten.
     """
     known = Discovery(("code", unit.column) if unit.column else ("code",), unit)
-    rho, tails = Fraction(25, 6) * unit.max_rows**2, Fraction(3, 80)
+    rho, tails = Fraction(50, 7) * unit.max_rows**2, Fraction(1, 40)
     parts = Parts(rho, tails, known, "add_remove")
     found = bought_often(runs, parts, alone=True)
     return sum("only" in schema["code"].levels for schema, _ in found), tails
