@@ -215,11 +215,10 @@ def kept_alone(unit: Unit, runs: int) -> tuple[int, Fraction]:
     a factor of more than ten.
     """
     known = Discovery(("code", unit.column) if unit.column else ("code",), unit)
-    rho, tails = Fraction(25, 6) * unit.max_rows**2, Fraction(3, 80)
+    rho, tails = Fraction(50, 7) * unit.max_rows**2, Fraction(1, 40)
     parts = Parts(rho, tails, known, "add_remove")
     found = bought_often(runs, parts, alone=True)
-    looks = tails * 2 / _bought_schema.LOOKS  # at one column
-    return sum("only" in schema["code"].levels for schema, _ in found), looks
+    return sum("only" in schema["code"].levels for schema, _ in found), tails
 
 
 @pytest.mark.slow
@@ -241,8 +240,8 @@ def test_the_audit_of_levels_catches_a_threshold_one_too_low(
 ) -> None:
     right = Parts.selecting
 
-    def low(parts: Parts, columns: int, what: str = "levels") -> Thresholded:
-        noise = right(parts, columns, what)
+    def low(parts: Parts, columns: int, share: Fraction | None = None) -> Thresholded:
+        noise = right(parts, columns, share)
         return Unsafe(noise.base, noise.threshold - 1)
 
     monkeypatch.setattr(Parts, "selecting", low)
@@ -258,10 +257,10 @@ def test_the_audit_of_levels_catches_a_threshold_for_rows_where_persons_are_prot
 ) -> None:
     right, person = Parts.selecting, UNITS[1]
 
-    def for_rows(parts: Parts, columns: int, what: str = "levels") -> Thresholded:
-        noise = right(parts, columns, what)
+    def for_rows(parts: Parts, columns: int, share: Fraction | None = None) -> Thresholded:
+        noise = right(parts, columns, share)
         rows = replace(parts, known=Discovery(("code",), Unit()), rho=parts.rho / 25)
-        return Unsafe(noise.base, right(rows, columns, what).threshold)
+        return Unsafe(noise.base, right(rows, columns, share).threshold)
 
     monkeypatch.setattr(Parts, "selecting", for_rows)
     hits, tails = kept_alone(person, FEW_RUNS)

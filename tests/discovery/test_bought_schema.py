@@ -165,21 +165,26 @@ def test_what_is_left_is_divided_without_a_rest_and_no_noise_is_above_the_plan(r
     whole = Parts(Fraction(1, 100), Fraction(1, 10**7), known, "add_remove")
     columns = whole.columns
 
-    worst = whole.selecting(columns, "rare")
+    least = whole.shares["rare"] / columns
+    worst = whole.selecting(columns, least)
     assert worst.threshold < whole.selecting(columns).threshold
     for much, little, numbers in product(range(columns + 1), repeat=3):
-        if much + little > columns:
+        again = much + little
+        if again > columns:
             continue
-        left = whole.divided(much, little, numbers)
+        left, shares = whole.divided([0.4] * much + [0.001] * little, numbers)
         assert sum(left.shares.values()) == sum(whole.shares.values()) == 1
         assert min(left.shares.values()) >= 0
         if numbers:
             assert left.noise("bounds", numbers).sigma <= whole.noise("bounds", columns).sigma
-        for what, again in (("much", much), ("rare", little)):
-            if again:
-                second = left.selecting(again, what)
-                assert second.threshold <= worst.threshold
-                assert 3 * second.cost(again, "add_remove", rows).delta <= whole.tails
+        bought = [left.selecting(again, share) for share in shares]
+        costs = [one.cost(1, "add_remove", rows) for one in bought]
+        assert all(one.threshold <= worst.threshold for one in bought)
+        assert sum(shares) == left.shares["rare"] * bool(again)
+        assert sum(cost.rho for cost in costs) <= left.rho * left.shares["rare"]
+        assert 2 * sum(cost.delta for cost in costs) <= whole.tails
+        if much and little:
+            assert bought[0].threshold <= bought[-1].threshold
 
 
 def test_a_second_look_finds_levels_that_the_first_one_misses() -> None:
@@ -192,7 +197,7 @@ def test_a_second_look_finds_levels_that_the_first_one_misses() -> None:
     parts = Parts(Fraction(1, 4), Fraction(1, 10**9), known, "add_remove")
 
     assert parts.selecting(40).threshold > 120
-    assert parts.divided(15, 0, 0).selecting(15, "much").threshold < 60
+    assert parts.selecting(15, parts.divided([1.0] * 15, 0)[1][0]).threshold < 60
     assert len(bought_from(frame, known, rho=0.25)["code"].levels) == 21
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.stats import beta
 
 from gibbous.encode.cell_text import CLASSES
 from gibbous.structure.bought_columns import SPURIOUS, clear_of_noise, outline
+from tests.discovery.conftest import bought
 
 SIGMA, ROWS, TABLES = 50.0, 20_000.0, 3000
 KINDS = ("whole", "text", "%Y-%m-%d", "decimals 2")
@@ -48,3 +50,20 @@ def test_missing_cells_that_stand_out_are_found() -> None:
     plan = outline("x", counts, sigma=SIGMA, rows=ROWS + 5 * SIGMA, clear=clear_of_noise(50))
 
     assert plan.missing
+
+
+def test_missing_cells_that_the_first_look_hides_show_in_the_second_and_none_by_noise_alone() -> (
+    None
+):
+    """20 tables: of 4,000 codes 200 are missing. Kinds show 300; the second look has noise of 10."""
+    rows = np.repeat(["1", "2", "3", "4", "5", ""], [2_400, 1_000, 150, 150, 100, 200])
+    frame = pl.DataFrame({"code": rows} | {f"sex {i}": ["F", "M"] * 2_000 for i in range(11)})
+    whole = frame.with_columns(pl.col("code").replace("", "1"))
+
+    found, false = (
+        sum(bought(table, rho=0.0066)["code"].missing for _ in range(20))
+        for table in (frame, whole)
+    )
+
+    assert found > 12  # mean 19 or more; in purchase 1 alone, with 1 - Phi(1.15) = .13 each
+    assert false <= 1

@@ -20,6 +20,7 @@ from gibbous.encode.cell_text import CLASSES, CLOCK, classes, lenient_codes, pla
 from gibbous.privacy.noise import Gaussian, Thresholded, gaussian_for, selecting_for
 from gibbous.privacy.text_curator import TextCurator
 from gibbous.structure.bought_columns import (
+    FEW,
     Outline,
     between,
     bounded_column,
@@ -33,21 +34,20 @@ from gibbous.structure.bought_columns import (
     outline,
     stated_column,
 )
-from gibbous.structure.code_lists import CLEAR, code_list
+from gibbous.structure.code_lists import CLEAR, code_list, held_from, numbers_beside
 from gibbous.structure.contexts import margins
 
 PROOF = "docs/proofs/discovery.md"
 SHARES = {
     "kinds": Fraction(12, 100),
-    "levels": Fraction(24, 100),
-    "rare": Fraction(40, 100),
+    "levels": Fraction(14, 100),
+    "rare": Fraction(50, 100),
     "bounds": Fraction(24, 100),
-    "much": Fraction(0),
 }
-"""Of the rho of discovery; the last three are divided again when it is known which columns need them."""
-LOOKS = 3  # at levels, of which no column gets more than two: delta is divided by so many
-MUCH = 0.1  # share of cells without a kept text from which on a column gets more of the second look
-MORE = 4  # times as much rho as the others get
+"""Of the rho of discovery; the last two are divided again when it is known which columns need them."""
+LOOKS = 2  # at levels: delta is divided by so many
+ABSENT = ""  # stands for missing cells where texts are counted: no other text is empty
+LISTED = 0.1  # of the weight in the second look, for whole numbers: what their list shows needs no threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,39 +79,40 @@ class Parts:
         """Noise for one table a column."""
         return gaussian_for(self._rho(what), columns, self.relation, self.known.unit.max_rows)
 
-    def selecting(self, columns: int, what: str = "levels") -> Thresholded:
-        """Noise for the texts of so many columns, and the threshold above which they are kept.
+    def selecting(self, columns: int, share: Fraction | None = None) -> Thresholded:
+        """Noise for texts, and the threshold above which they are kept.
 
         Args:
-            what: "levels", the first look, or of the second "much", where much was lost, or "rare".
+            columns: that are asked in this look.
+            share: of rho, for one of them in the second look; None: for all of them in the first.
         """
-        most = self.known.unit.max_rows
-        return selecting_for(self._rho(what), self.tails / LOOKS, columns, self.relation, most)
+        most, tails = self.known.unit.max_rows, self.tails / LOOKS
+        if share is None:
+            return selecting_for(self._rho("levels"), tails, columns, self.relation, most)
+        return selecting_for(self.rho * share, tails / columns, 1, self.relation, most)
 
-    def divided(self, much: int, little: int, numbers: int) -> Parts:
+    def divided(self, weights: Sequence[float], numbers: int) -> tuple[Parts, list[Fraction]]:
         """What is left after the first look at levels, divided by what is needed then.
 
-        Bounds keep their share a column, and the second look gets the rest, of which a column that lost
-        much gets MORE times what another one gets, and none gets less than the plan says; without a
-        column to look at again, bounds get all.
+        Bounds keep their share a column. Of the second look no column gets less than the plan says, and
+        what is more than that goes by weights; without a column to look at again, bounds get all.
 
         Args:
-            much: columns to be looked at again, where the first look lost much.
-            little: those where it lost less.
+            weights: of the columns to be looked at again, > 0.
             numbers: columns that need bounds, at most.
+        Returns:
+            The budget with the share of bounds; of rho, the share of each column that is looked at again.
         """
         left = self.shares["rare"] + self.shares["bounds"]
-        if not much + little:
-            return replace(self, shares={**self.shares, "bounds": left, "rare": Fraction(0)})
-        own = self.shares["bounds"] * Fraction(numbers, self.columns)
-        one = max((left - own) / (MORE * much + little), self.shares["rare"] / self.columns)
-        rare = one * little if much else left - own
-        shares = {"bounds": own, "rare": rare, "much": left - own - rare}
-        return replace(self, shares={**self.shares, **shares})
+        own = self.shares["bounds"] * Fraction(numbers, self.columns) if weights else left
+        least, found = self.shares["rare"] / self.columns, [Fraction(weight) for weight in weights]
+        more = left - own - len(found) * least
+        shares = [least + more * weight / sum(found) for weight in found]
+        return replace(self, shares={**self.shares, "bounds": own, "rare": left - own}), shares
 
     def misses(self) -> tuple[tuple[str, float], ...]:
         """What is not found, where all columns are asked for their texts."""
-        least = self.selecting(self.columns, "rare").threshold
+        least = self.selecting(self.columns, self.shares["rare"] / self.columns).threshold
         return (("levels held by fewer rows than about this are missed", float(least)),)
 
     def spends(self) -> tuple[Spend, ...]:
@@ -119,7 +120,7 @@ class Parts:
         words = (
             (("kinds",), "kinds, missing cells and decimals of", Fraction(0)),
             (("levels",), "usual levels of", self.tails / LOOKS),
-            (("rare", "bounds"), "rarer levels and bounds of", self.tails * (LOOKS - 1) / LOOKS),
+            (("rare", "bounds"), "rarer levels and bounds of", self.tails / LOOKS),
         )
         found = []
         for parts, text, tails in words:
@@ -128,7 +129,8 @@ class Parts:
             sigma = max(self.noise(what, self.columns).info().scale for what in parts)
             detail = f"gaussian noise, sigma {sigma:.6g} counts or less"
             if tails:
-                least = self.selecting(self.columns, parts[0]).threshold
+                share = self.shares["rare"] / self.columns if "rare" in parts else None
+                least = self.selecting(self.columns, share).threshold
                 detail += f", levels kept above {least} or less"
             found.append(Spend(f"{text} {self.columns} columns", claim, detail))
         return tuple(found)
@@ -186,7 +188,8 @@ def _with_levels(
     """Add the columns of levels: those that one look shows whole, and the others after a second look.
 
     Numbers beside text that turn out to be codes are levels, too. The second look counts all codes that are
-    written as those of the first.
+    written as those of the first, the whole numbers near them, and missing cells; a column gets the more
+    of it, the more cells the first look did not hold.
 
     Returns:
         What is left of the budget; of columns that were asked and have no levels, whole numbers that
@@ -219,19 +222,19 @@ def _with_levels(
     lost = {name: missed(plans[name], kept[name], sigma) for name in asked}
     settle([name for name in asked if not lost[name]], sigma)
     numbers = [n for n, plan in plans.items() if n not in columns and plan.kind != "levels"]
-    again = {
-        "much": [name for name in asked if lost[name] >= MUCH],
-        "rare": [name for name in asked if 0 < lost[name] < MUCH],
-    }
-    left = parts.divided(len(again["much"]), len(again["rare"]), len(numbers))
-    for what, names in again.items():
-        if names:
-            noise = left.selecting(len(names), what)
-            sigma = noise.info().scale
-            lists |= {n: code_list(kept[n]) for n in names if plans[n].kind == "levels"}
-            for name, more in _texts(curator, plans, names, noise, lists).items():
-                kept[name] |= {text: rows for text, rows in more.items() if rows > CLEAR * sigma}
-            settle(names, sigma)
+    again = {n: lost[n] * (LISTED if plans[n].integer else 1) for n in asked if lost[n]}
+    left, shares = parts.divided(list(again.values()), len(numbers))
+    for name, share in zip(again, shares, strict=True):
+        noise = left.selecting(len(again), share)
+        whole, texts = plans[name].integer, kept[name]
+        scale = noise.info().scale
+        clear = held_from(plans[name].present, scale) if whole else CLEAR * scale
+        lists[name] = numbers_beside(texts, FEW) if whole else code_list(texts)
+        more = _texts(curator, plans, [name], noise, {name: (ABSENT, *lists[name])})[name]
+        absent = more.pop(ABSENT) > clear_of_noise(parts.columns) * scale
+        plans[name] = replace(plans[name], missing=plans[name].missing or absent)
+        kept[name] |= {text: rows for text, rows in more.items() if rows > clear}
+        settle([name], scale)
     return left, atoms
 
 
@@ -242,10 +245,12 @@ def _texts(
     noise: Thresholded,
     listed: Mapping[str, tuple[str, ...]] | None = None,
 ) -> dict[str, dict[str, int]]:
-    """The texts that are kept of columns, whole numbers in one form."""
+    """The texts that are kept of columns, whole numbers in one form; with lists, missing cells as ABSENT."""
 
     def written(name: str, texts: Any) -> Any:
-        return whole_text(texts) if plans[name].integer else plain_text(texts)
+        plain = plain_text(texts)
+        found = whole_text(texts) if plans[name].integer else plain
+        return found.set(plain.is_null(), ABSENT) if listed else found
 
     if not names:
         return {}

@@ -14,7 +14,7 @@ import numpy as np
 
 from gibbous.core.column import FACTS, Column, Source
 from gibbous.encode.cell_text import CLASSES, CLOCK, DAYS, EITHER, HOURS, PLACES
-from gibbous.structure.code_lists import ALIKE
+from gibbous.structure.code_lists import ALIKE, numbers_beside
 from gibbous.structure.grid_ends import ends_of
 
 FEW = 20  # whole numbers with at most so many texts may be levels
@@ -120,8 +120,8 @@ def outline(
 
 
 def clear_of_noise(columns: int) -> float:
-    """Standard deviations that noise alone exceeds in any of two looks at each column with 1 %."""
-    return NormalDist().inv_cdf(1 - SPURIOUS / (2 * columns))
+    """Standard deviations that noise alone exceeds in any of three looks at each column with 1 %."""
+    return NormalDist().inv_cdf(1 - SPURIOUS / (3 * columns))
 
 
 def grid_column(plan: Outline) -> Column:
@@ -243,9 +243,10 @@ def missed(plan: Outline, kept: Mapping[str, int], sigma: float) -> float:
     Args:
         kept, sigma: as for `levels_column`.
     """
-    most, lost, noise = _lost(plan, kept, sigma)
-    numbers = plan.integer and not 2 <= len(most) <= FEW
-    if numbers or lost <= max(noise / 4, LOST * plan.present):
+    _, lost, noise = _lost(plan, kept, sigma)
+    # What a list shows has no threshold: of whole numbers with one, any loss is worth a look.
+    least = 0.0 if plan.integer else max(noise / 4, LOST * plan.present)
+    if lost <= least or (plan.integer and not numbers_beside(kept, FEW)):
         return 0.0
     return lost / max(plan.present, 1.0)
 

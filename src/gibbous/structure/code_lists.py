@@ -1,4 +1,4 @@
-"""Texts that noisy counts showed in, all codes that are written as they are out: public."""
+"""Texts that noisy counts showed in, what is written alike or stands near them out: public."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ ALIKE = 5  # texts that are written alike, from which on others are looked for
 CLEAR = (
     2.0  # standard deviations above which such a code is a level: by noise alone one in forty is
 )
+BESIDE = 4  # whole numbers on each side of one that was kept that are looked for
+SURE = 4.0  # standard deviations that noise alone seldom reaches
+RARE = 0.005  # share of the cells that may be lost
 _FORM = re.compile(r"(.*?)([0-9]{1,3})", re.DOTALL)
 
 
@@ -34,3 +37,33 @@ def code_list(kept: Iterable[str]) -> tuple[str, ...]:
         if len(found) >= ALIKE
         for number in range(min(found) // 2, min(2 * max(found), 10**digits - 1) + 1)
     )
+
+
+def numbers_beside(kept: Iterable[str], most: int) -> tuple[str, ...]:
+    """The whole numbers near those that were kept, as 4 and 5 beside 1, 2 and 3; none where many were.
+
+    Args:
+        kept: whole numbers, as texts.
+        most: so many of them may be levels.
+    Returns:
+        Texts, each once, `kept` among them; below 0 only where `kept` has numbers below 0.
+    """
+    found = set(map(int, kept))
+    if len(found) > most:
+        return ()
+    near = {number + step for number in found for step in range(-BESIDE, BESIDE + 1)}
+    signed = any(number < 0 for number in found)
+    return tuple(str(number) for number in sorted(near) if signed or number >= 0)
+
+
+def held_from(present: float, sigma: float) -> float:
+    """Noisy rows above which a whole number of a list is a level.
+
+    One standard deviation where RARE of the cells are no more than that: what is lost costs more then than
+    a level that nobody has. Where noise is smaller, up to SURE of them.
+
+    Args:
+        present: cells that are not missing, about.
+        sigma: standard deviation of one count.
+    """
+    return max(sigma, min(SURE * sigma, RARE * present))
