@@ -83,7 +83,8 @@ def many(records: tuple[int, ...], alpha: float, m: int, copies: int, seed: int)
         np.cumsum(held.counts[on]),
         held.starts,
     )
-    people = draw_people(urns, lambda g, p: (p // np.uint64(ones)).astype(np.int64), seeded(seed))
+    people = np.empty(copies * m, dtype=np.uint8)
+    draw_people(urns, lambda g, p: (p // np.uint64(ones)).astype(np.int64), seeded(seed), people)
     return Counter(
         tuple(np.bincount(one, minlength=k).tolist()) for one in people.reshape(copies, m)
     )
@@ -106,11 +107,13 @@ def test_the_same_test_notices_another_alpha(wrong: float) -> None:
 
 
 @pytest.mark.statistical
-def test_the_law_is_the_same_when_threads_share_the_destinations() -> None:
-    with patched(polya_urns, "CHUNK", value=7_001):
-        seen = many((2, 1, 1), 0.3, 4, 20_000, 13)
+@pytest.mark.parametrize("size", [1, 997, 1 << 20])
+def test_the_law_is_the_same_when_threads_share_the_destinations_and_draw_slices(size: int) -> None:
+    copies = 20_000 if size > 1 else 4_000
+    with patched(polya_urns, "CHUNK", value=7_001), patched(polya_urns, "SLICE", value=size):
+        seen = many((2, 1, 1), 0.3, 4, copies, 13)
 
-    assert seen.total() == 20_000
+    assert seen.total() == copies
     assert p_value(seen, law((2, 1, 1), np.full(3, 0.3), 4)) > LEVEL
 
 
@@ -135,7 +138,8 @@ def test_the_order_of_people_tells_nothing() -> None:
         held.starts,
     )
 
-    people = draw_people(urns, lambda g, p: (p // np.uint64(ones)).astype(np.int64), seeded(5))
+    people = np.empty(copies * m, dtype=np.int64)
+    draw_people(urns, lambda g, p: (p // np.uint64(ones)).astype(np.int64), seeded(5), people)
 
     first, second = people.reshape(copies, m).T
     pairs = Counter(zip(first.tolist(), second.tolist(), strict=True))
@@ -458,6 +462,23 @@ def test_domains_that_are_made_in_batches_keep_each_destinations_own_people() ->
         drawn = release(one, schema(12, 12), table, None).values
 
     np.testing.assert_array_equal(drawn, table)
+
+
+def test_records_beyond_reach_count_at_the_nearest_origin_within_it() -> None:
+    far = [[45.0, 46.4, 45.0, 48.0, 45.1, np.nan], [-93.0, -93.0, -94.9, -93.0, -97.0, np.nan]]
+    here = places(list("abcdef"), *far)
+    there = places(["d", "e"], [45.0, 48.0], [-93.0, -93.0])
+    scheme = Scheme(2.0, 1e-3, reach=100, origins=here, destinations=there)
+    groups, cells = np.repeat([0, 1], 6), np.tile(np.arange(6), 2)
+
+    found = domain.within_reach(scheme, Held.of(groups, cells, cells + 1, 2, 6))
+
+    # d: north of it is b, 97 miles away, west of it c; e has d's neighbors and itself beyond, but one.
+    assert found.part(0)[0].tolist() == [0, 1, 2, 5]
+    assert found.part(0)[1].tolist() == [1, 2 + 4, 3 + 5, 6]
+    assert found.part(1)[0].tolist() == [3, 5]
+    assert found.part(1)[1].tolist() == [1 + 2 + 3 + 4 + 5, 6]
+    np.testing.assert_array_equal(found.records, [21, 21])
 
 
 def test_origins_beyond_reach_are_never_drawn() -> None:

@@ -113,6 +113,8 @@ class Onthemap:
         cells = len(promise.origins) if promise.origins is not None else context.levels
         whose = "of the whole table" if self.statement == "table" else "of each destination"
         detail = f"virtual records in {cells:,} origins; delta {whose}; {NEIGHBORS}"
+        if self.reach:
+            detail += f"; one from beyond {self.reach:g} miles counts at the nearest origin within"
         errors = beside_records(promise, cells, context.keys)
         return Plan(
             mechanism=self.about.name,

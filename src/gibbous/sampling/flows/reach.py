@@ -84,6 +84,20 @@ class Ground:
         domain = np.flatnonzero(inside)
         return domain, share[domain]
 
+    def nearest(self, cells: np.ndarray, domain: np.ndarray) -> np.ndarray:
+        """The nearest origin of a domain to each of some origins, the first of equally near ones.
+
+        Args:
+            cells, domain: origins, int64 (some,) and (origins,); regions are where their centers are.
+        """
+        here = self.scheme.origins
+        assert here is not None
+        lat, lon, found = here.lat[domain], here.lon[domain], np.empty_like(cells)
+        for at, cell in enumerate(cells.tolist()):
+            far = miles(here.lat[cell], here.lon[cell], lat, lon)
+            found[at] = domain[np.argmin(np.where(np.isnan(far), np.inf, far))]
+        return found
+
     def squares(self, group: int, coarsen: float) -> np.ndarray:
         """For each origin the first origin of its square: the wider, the farther from the destination.
 
