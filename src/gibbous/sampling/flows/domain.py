@@ -16,7 +16,10 @@ from gibbous.sampling.flows.reach import Ground
 from gibbous.sampling.flows.scheme import Scheme, alpha_for, profile, shrunken_alpha
 
 BATCH = 1 << 22  # origins, and people, of the domains that are held at once
-AUTO = (0.0, 0.25, 0.5, 1.0, 2.0)
+AUTO = {
+    "distance": (0.0, 0.25, 0.5, 1.0, 2.0),
+    "density": (0.0, 0.0625, 0.125, 0.25, 0.5, 1.0, 2.0),
+}
 """Widths that coarsen = "auto" tries for a destination, the narrowest first."""
 FEW = 0.05  # share of virtual people from which on it tries no wider one
 _BITS = 53  # probabilities to keep are read as multiples of 2^-53, rounded up
@@ -143,13 +146,13 @@ def _width(scheme: Scheme, ground: Ground, group: int, n: int) -> float:
     """How wide a destination's squares are, from public facts: its place and its number of records."""
     if scheme.coarsen != "auto":
         return scheme.coarsen
-    for width in AUTO if n else ():
+    for width in AUTO[scheme.by] if n else ():
         cells = len(_domain(scheme, ground, group, width)[0])
         found = profile(None, cells)
         beside = found.effective(alpha_for(scheme, found, n, n), n, n) * cells
         if beside <= FEW * (n + beside):
             return width
-    return AUTO[-1]
+    return AUTO[scheme.by][-1]
 
 
 def out_of_squares(
