@@ -443,10 +443,11 @@ def test_squares_move_commutes_less_than_virtual_people_everywhere_do() -> None:
     assert moved(1.0) < moved(0.0) / 4
 
 
-def test_widths_of_squares_follow_from_totals_and_places_alone() -> None:
+@pytest.mark.parametrize("by", ["distance", "density"])
+def test_widths_of_squares_follow_from_totals_and_places_alone(by: By) -> None:
     draws = np.random.default_rng(5)
     here = places(np.arange(60), draws.uniform(44, 46, 60), draws.uniform(-94, -92, 60))
-    scheme = Scheme(4.6, 1e-3, coarsen="auto", origins=here, destinations=here)
+    scheme = Scheme(4.6, 1e-3, coarsen="auto", by=by, origins=here, destinations=here)
     totals = np.array([0, 3, 40, 400, 4000, 10**6] * 10)
 
     def widths(seed: int) -> tuple[float, ...]:
