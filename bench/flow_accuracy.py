@@ -3,7 +3,8 @@
     python bench/flow_accuracy.py [--quick]     # the table as Markdown, one run a cell
 
 Counties are constructed: 3,142 places, populations of a heavy tail, mostly short commutes. Detroit is
-`../shared/data`, without the jobs elsewhere; "a tenth" has each count divided by ten and rounded.
+`../shared/data`, without the jobs elsewhere; "a tenth" has each count divided by ten and rounded. "Known"
+tables have the people who live in each place as its public density, as a census would say it.
 """
 
 from __future__ import annotations
@@ -35,10 +36,11 @@ from gibbous.mechanisms.flows_laplace import FlowsLaplace
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 STEPS = (1, 2, 4, 7, 10, 15, 20, 30, 40, 60, 100, 200, 500, 1000, 2000)  # miles
 KEEP = ((0.0, 1.0), (50.0, 0.3), (200.0, 0.05))
+WIDTHS = {"distance": (0.25, 0.5, 1.0, 2.0, 4.0), "density": (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)}
 EPSILON, DELTA = 4.6, 1e-6
 
 
-def counties(people: int) -> tuple[Geography, pl.DataFrame]:
+def counties(people: int, *, known: bool = False) -> tuple[Geography, pl.DataFrame]:
     """Constructed flows; most people work in their own county."""
     draws, n = np.random.default_rng(1), 3142
     lat, lon = draws.uniform(28, 48, n), draws.uniform(-122, -70, n)
@@ -51,21 +53,25 @@ def counties(people: int) -> tuple[Geography, pl.DataFrame]:
     home, work = np.nonzero(counts)
     before = np.nonzero(draws.multinomial(people, law).reshape(n, n))  # of a year that is public
     ids = np.array([f"c{i}" for i in range(n)])
-    where = places(ids, lat, lon)
+    where = places(ids, lat, lon, density=homes if known else None)
     table = {"work": ids[work], "home": ids[home], "jobs": counts[home, work]}
     earlier = Pairs(before[1], before[0])
     return Geography(where, where, "home", "work", "jobs", earlier=earlier), pl.DataFrame(table)
 
 
-def detroit(part: int) -> tuple[Geography, pl.DataFrame]:
+def detroit(part: int, *, known: bool = False) -> tuple[Geography, pl.DataFrame]:
     """Public flows between cells; every count divided by `part`."""
     cells = pl.read_parquet(DATA / "lodes_detroit_cells.parquet")
-    where = places(cells["cell"].to_list(), cells["lat"].to_numpy(), cells["lon"].to_numpy())
     table = pl.read_parquet(DATA / "lodes_detroit_2019.parquet").rename(
         {"work_cell": "work", "home_cell": "home"}
     )
+    table = table.filter(pl.col("work") != "rest_of_usa")
+    homes = dict(table.group_by("home").agg(pl.col("jobs").sum()).rows())
+    ids, lat, lon = cells["cell"].to_list(), cells["lat"].to_numpy(), cells["lon"].to_numpy()
+    residents = [1.0 + homes.get(one, 0) for one in ids]
+    where = places(ids, lat, lon, density=residents if known else None)
     fewer = (pl.col("jobs") / part).round().cast(pl.Int64)
-    table = table.filter(pl.col("work") != "rest_of_usa").with_columns(fewer)
+    table = table.with_columns(fewer)
     return Geography(where, where, "home", "work", "jobs"), table.filter(pl.col("jobs") > 0)
 
 
@@ -74,9 +80,11 @@ def methods(geography: Geography) -> Iterator[tuple[str, Any]]:
     given = {"delta": DELTA, "destination": "work"}
     where = {"origins": geography.origins, "destinations": geography.destinations}
     yield "onthemap", gb.Onthemap(epsilon=EPSILON, **given)
-    for coarsen in (0.25, 0.5, 1.0, 2.0):
-        one = gb.Onthemap(epsilon=EPSILON, coarsen=coarsen, **given, **where)
-        yield f"onthemap, coarsen = {coarsen:g}", one
+    for by, widths in WIDTHS.items():
+        for width in widths:
+            cells: dict[str, Any] = {"coarsen": width, "coarsen_by": by}
+            one = gb.Onthemap(epsilon=EPSILON, **cells, **given, **where)
+            yield f"onthemap, coarsen = {width:g} by {by}", one
     yield "onthemap, keep, epsilon = 8.569", gb.Onthemap(epsilon=8.569, keep=KEEP, **given, **where)
     if geography.earlier is not None:
         known: dict[str, Any] = {"keep": keep_steps(geography), "earlier": geography.earlier}
@@ -110,6 +118,8 @@ def main() -> None:
     tables = [(f"counties, {n:,} people", counties(n)) for n in (100_000, 1_000_000, 10_000_000)]
     if DATA.is_dir():
         tables += [(f"Detroit / {part}", detroit(part)) for part in (1, 10, 100)]
+        tables += [(f"Detroit / {part}, known", detroit(part, known=True)) for part in (10, 100)]
+    tables += [(f"counties, {n:,} people, known", counties(n, known=True)) for n in (10**5, 10**6)]
     print("| flows | method | pairs | distance | CPU s |\n|---|---|---:|---:|---:|")
     for name, (geography, table) in tables[:1] if quick else tables:
         real, _ = read_flows(table, geography)

@@ -6,11 +6,12 @@ import itertools
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import gibbous as gb
 from gibbous.core.errors import SchemaMismatch, UsageError
-from gibbous.flows import coarse, flow_schema, level_of, load_geography, miles, placed
+from gibbous.flows import FlowEngine, coarse, flow_schema, level_of, load_geography, miles, placed
 from gibbous.flows.geography_file import cuts_of
 from tests.flows import made
 
@@ -72,6 +73,12 @@ def test_an_empty_coordinate_is_unknown_and_a_word_is_refused_by_its_row(tmp_pat
         ('"residents"', '"people"', "column 'people'"),
         ('levels = ["county"]', 'levels = "county"', "not a list of columns"),
         ('count = "jobs"', 'count = "jobs"\nreach = "far"', "not a number"),
+        ('count = "jobs"', 'count = "jobs"\nbeyond = "nearest"', "a beyond that is not one"),
+        (
+            'count = "jobs"',
+            'count = "jobs"\nreach = 9\nbeyond = "drop"',
+            "a beyond that is not one",
+        ),
         ('count = "jobs"', "count = 3", "not a name"),
         ('count = "jobs"', 'level = "state"', "has a level 'state'"),
         ('count = "jobs"', "count = ", "not TOML"),
@@ -175,3 +182,36 @@ def test_a_keep_without_earlier_pairs_is_refused(keys: str, tmp_path: Path) -> N
 
     with pytest.raises(UsageError, match="keep that is not from its earlier pairs"):
         load_geography(path)
+
+
+def test_records_beyond_reach_are_read_where_the_geography_says_what_becomes_of_them(
+    tmp_path: Path,
+) -> None:
+    """The mill and h0 are at 45 degrees, h14 lies 19.3 miles north, and h19 26."""
+    path = made.files(tmp_path, "reach = 20\n" + made.FORM)
+    pl.DataFrame({"work": ["mill", "school"], "home": ["h19", "h4"], "jobs": [15, 2]}).write_csv(
+        tmp_path / "flows.csv"
+    )
+    with pytest.raises(SchemaMismatch, match="farther apart than 20 miles"):
+        made.release(tmp_path, "refused")
+    path.write_text('reach = 20\nbeyond = "nearest"\n' + made.FORM)
+    geography = load_geography(path)
+    schema = flow_schema(geography)
+
+    method = gb.Onthemap(epsilon=40, delta=1e-5, **placed(gb.Onthemap, {}, geography))
+    release = gb.synthesize(
+        tmp_path / "flows.csv",
+        schema,
+        method,
+        engine=FlowEngine(geography),
+        ledger=gb.Ledger.ephemeral(),
+        out=tmp_path / "release",
+    )
+
+    assert "one from beyond 20 miles counts at the nearest origin within" in (
+        tmp_path / "release" / "METHODS.md"
+    ).read_text(encoding="utf-8")
+    rows = release.sets[0].select("work", "home").cast(pl.String).rows()
+    assert rows == [("mill", "h14")] * 15 + [("school", "h4")] * 2  # at epsilon = 40 nobody moves
+    with pytest.raises(UsageError, match="knows no reach"):
+        placed(gb.Sba, {}, geography)

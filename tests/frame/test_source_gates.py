@@ -57,7 +57,6 @@ WORD_TAKERS = {
     "contract/auditor/run.py": "audits draw as runs do",
     "contract/repeated_answers.py": "repeats the answers of one run in another",
     "contract/runs.py": "checks draw as runs do",
-    "contract/laws.py": "asks draws for the law that they have",
     "contract/saboteurs.py": "breaks the noise on purpose",
 }
 

@@ -25,6 +25,7 @@ from gibbous.sampling.flows.grid import WholeGrid, exponential_gaps, survival, s
 from gibbous.sampling.flows.polya_urns import Urns, draw_people, scaled
 from gibbous.sampling.flows.reach import Ground
 from gibbous.sampling.flows.scheme import (
+    By,
     Coarsen,
     Scheme,
     alpha_for,
@@ -83,7 +84,8 @@ def many(records: tuple[int, ...], alpha: float, m: int, copies: int, seed: int)
         np.cumsum(held.counts[on]),
         held.starts,
     )
-    people = draw_people(urns, lambda g, p: (p // np.uint64(ones)).astype(np.int64), seeded(seed))
+    people = np.empty(copies * m, dtype=np.uint8)
+    draw_people(urns, lambda g, p: (p // np.uint64(ones)).astype(np.int64), seeded(seed), people)
     return Counter(
         tuple(np.bincount(one, minlength=k).tolist()) for one in people.reshape(copies, m)
     )
@@ -106,11 +108,13 @@ def test_the_same_test_notices_another_alpha(wrong: float) -> None:
 
 
 @pytest.mark.statistical
-def test_the_law_is_the_same_when_threads_share_the_destinations() -> None:
-    with patched(polya_urns, "CHUNK", value=7_001):
-        seen = many((2, 1, 1), 0.3, 4, 20_000, 13)
+@pytest.mark.parametrize("size", [1, 997, 1 << 20])
+def test_the_law_is_the_same_when_threads_share_the_destinations_and_draw_slices(size: int) -> None:
+    copies = 20_000 if size > 1 else 4_000
+    with patched(polya_urns, "CHUNK", value=7_001), patched(polya_urns, "SLICE", value=size):
+        seen = many((2, 1, 1), 0.3, 4, copies, 13)
 
-    assert seen.total() == 20_000
+    assert seen.total() == copies
     assert p_value(seen, law((2, 1, 1), np.full(3, 0.3), 4)) > LEVEL
 
 
@@ -135,7 +139,8 @@ def test_the_order_of_people_tells_nothing() -> None:
         held.starts,
     )
 
-    people = draw_people(urns, lambda g, p: (p // np.uint64(ones)).astype(np.int64), seeded(5))
+    people = np.empty(copies * m, dtype=np.int64)
+    draw_people(urns, lambda g, p: (p // np.uint64(ones)).astype(np.int64), seeded(5), people)
 
     first, second = people.reshape(copies, m).T
     pairs = Counter(zip(first.tolist(), second.tolist(), strict=True))
@@ -268,35 +273,39 @@ def test_coarsening_draws_places_of_the_region_by_public_density() -> None:
 
 
 FOUR = places(list("abcd"), [45.0, 45.1, 47.0, 47.3], [-93.0] * 4, density=[1, 1, 3, 1])
-SQUARES = np.array([0, 1, 2, 2])  # c and d lie in one square as wide as half of their distance
+SQUARES = np.array([0, 1, 2, 2])
+"""c and d lie in one square as wide as half of their distance, and have twice the density of a and b."""
 
 
-def squared(copies: int, epsilon: float, coarsen: Coarsen) -> Onthemap:
+def squared(copies: int, epsilon: float, coarsen: Coarsen, by: By) -> Onthemap:
     there = places(np.arange(copies), np.full(copies, 45.0), np.full(copies, -93.0))
     return Onthemap(
         epsilon=epsilon,
         delta=0.02,
         destination="work",
         coarsen=coarsen,
+        coarsen_by=by,
         origins=FOUR,
         destinations=there,
     )
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("coarsen", [0.5, "auto"])
+@pytest.mark.parametrize("coarsen", ["fixed", "auto"])
+@pytest.mark.parametrize(("by", "width"), [("distance", 0.5), ("density", 2.0)])
 def test_squares_follow_the_law_of_the_coarser_table_and_places_their_density(
-    coarsen: Coarsen, monkeypatch: pytest.MonkeyPatch
+    by: By, width: float, coarsen: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(domain, "AUTO", (0.0, 0.5))  # four origins have too many virtual people
+    monkeypatch.setattr(domain, "AUTO", {by: (0.0, width)})  # four have too many virtual people
+    given: Coarsen = "auto" if coarsen == "auto" else width
     records, copies = (1, 1, 0, 2), 4000
     found = profile(None, 3)
     alpha = found.effective(alpha_for(Scheme(2.0, 0.02), found, 4, 4), 4, 4)
     coarse = law((1, 1, 2), np.full(3, alpha), 4)
 
-    seen = outputs(squared(copies, 2.0, coarsen), records, copies)
+    seen = outputs(squared(copies, 2.0, given, by), records, copies)
     with patched(flow_rows, "ALPHA_FACTOR", value=0.1):
-        few = outputs(squared(copies, 2.0, coarsen), records, copies)
+        few = outputs(squared(copies, 2.0, given, by), records, copies)
 
     def together(draws: Draws) -> Draws:
         added: Draws = Counter()
@@ -309,6 +318,50 @@ def test_squares_follow_the_law_of_the_coarser_table_and_places_their_density(
     c, d = (sum(one[place] * times for one, times in seen.items()) for place in (2, 3))
     assert binom.cdf(c, c + d, 0.75) > LEVEL / 2
     assert binom.sf(c, c + d, 0.75) > LEVEL / 2
+
+
+def _halved(which: list[int], side: np.ndarray, weight: np.ndarray) -> list[list[int]]:
+    """All nodes of a k-d tree, by recursion."""
+    if len(which) == 1:
+        return [which]
+    long = side[which]
+    along = int(np.ptp(long[:, 0]) <= np.ptp(long[:, 1]))
+    which = sorted(which, key=lambda i: (side[i, along], i))
+    sums = np.cumsum(weight[which]) - weight[which] / 2
+    cut = min(max(int((sums <= weight[which].sum() / 2).sum()), 1), len(which) - 1)
+    return [which, *_halved(which[:cut], side, weight), *_halved(which[cut:], side, weight)]
+
+
+@pytest.mark.parametrize("reach", [0.0, 120.0])
+def test_cells_by_density_are_the_largest_halves_that_weigh_a_share_of_what_is_nearer(
+    reach: float,
+) -> None:
+    draws, n, share = np.random.default_rng(8), 150, 0.4
+    lat, lon = draws.uniform(43, 47, n), draws.uniform(-95, -91, n)
+    density = draws.lognormal(1, 1.5, n) * (draws.random(n) < 0.9)
+    here = places(np.arange(n), lat, lon, density=density)
+    there = places(["d"], [44.6], [-92.5])
+    scheme = Scheme(
+        2.0, 1e-3, reach=reach, coarsen=share, by="density", origins=here, destinations=there
+    )
+
+    found = Ground.of(scheme, n).squares(0, share)
+
+    far = miles(44.6, -92.5, lat, lon)
+    weight = np.maximum(density / density.mean(), 2.0**-20)
+    truth = np.arange(n)
+    side = np.column_stack([lat, lon * np.cos(np.radians(lat.mean()))])
+    for node in reversed(_halved(list(range(n)), side, weight)):  # parents after their children
+        nearest = min(weight[far < far[i]].sum() for i in node)
+        if weight[node].sum() <= share * nearest:
+            truth[node] = min(node)
+    beyond = (far > reach) & (reach > 0)
+    for one in np.unique(truth):
+        for part in (beyond, ~beyond):
+            mine = np.flatnonzero((truth == one) & part)
+            assert (found[mine] == mine.min(initial=n)).all()
+    assert 20 < len(np.unique(found)) < 80
+    assert (found[found] == found).all()
 
 
 def test_no_output_in_squares_discloses_more_than_is_stated() -> None:
@@ -390,10 +443,11 @@ def test_squares_move_commutes_less_than_virtual_people_everywhere_do() -> None:
     assert moved(1.0) < moved(0.0) / 4
 
 
-def test_widths_of_squares_follow_from_totals_and_places_alone() -> None:
+@pytest.mark.parametrize("by", ["distance", "density"])
+def test_widths_of_squares_follow_from_totals_and_places_alone(by: By) -> None:
     draws = np.random.default_rng(5)
     here = places(np.arange(60), draws.uniform(44, 46, 60), draws.uniform(-94, -92, 60))
-    scheme = Scheme(4.6, 1e-3, coarsen="auto", origins=here, destinations=here)
+    scheme = Scheme(4.6, 1e-3, coarsen="auto", by=by, origins=here, destinations=here)
     totals = np.array([0, 3, 40, 400, 4000, 10**6] * 10)
 
     def widths(seed: int) -> tuple[float, ...]:
@@ -458,6 +512,23 @@ def test_domains_that_are_made_in_batches_keep_each_destinations_own_people() ->
         drawn = release(one, schema(12, 12), table, None).values
 
     np.testing.assert_array_equal(drawn, table)
+
+
+def test_records_beyond_reach_count_at_the_nearest_origin_within_it() -> None:
+    far = [[45.0, 46.4, 45.0, 48.0, 45.1, np.nan], [-93.0, -93.0, -94.9, -93.0, -97.0, np.nan]]
+    here = places(list("abcdef"), *far)
+    there = places(["d", "e"], [45.0, 48.0], [-93.0, -93.0])
+    scheme = Scheme(2.0, 1e-3, reach=100, origins=here, destinations=there)
+    groups, cells = np.repeat([0, 1], 6), np.tile(np.arange(6), 2)
+
+    found = domain.within_reach(scheme, Held.of(groups, cells, cells + 1, 2, 6))
+
+    # d: north of it is b, 97 miles away, west of it c; e has d's neighbors and itself beyond, but one.
+    assert found.part(0)[0].tolist() == [0, 1, 2, 5]
+    assert found.part(0)[1].tolist() == [1, 2 + 4, 3 + 5, 6]
+    assert found.part(1)[0].tolist() == [3, 5]
+    assert found.part(1)[1].tolist() == [1 + 2 + 3 + 4 + 5, 6]
+    np.testing.assert_array_equal(found.records, [21, 21])
 
 
 def test_origins_beyond_reach_are_never_drawn() -> None:

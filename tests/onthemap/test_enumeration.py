@@ -263,3 +263,44 @@ def test_our_calibration_for_the_shrunken_domain_keeps_that_delta() -> None:
     a = shrunken_alpha(scheme, np.full(int(s["k"]), s["f"]), None, 50, 50)
 
     assert _singleton(a, epsilon_total) <= 1.76e-6
+
+
+FAR = list(compositions(N, 4))  # three origins within reach of the destination, one beyond
+
+
+def _missed(laws: dict[Counts, dict[Counts, float]], epsilon: float) -> float:
+    """The largest probability of an output that discloses more than epsilon."""
+    return max(
+        sum(laws[x][s] for s, loss in disclosing(x, laws).items() if loss > epsilon + 1e-9)
+        for x in laws
+    )
+
+
+def _replaced(x: Counts, law_of: dict[Counts, dict[Counts, float]]) -> dict[Counts, float]:
+    """The law where each record beyond reach is one of a random origin within it."""
+    out = dict.fromkeys(TABLES[3], 0.0)
+    for t in compositions(x[3], 3):
+        ways = math.factorial(x[3]) / math.prod(map(math.factorial, t)) / 3 ** x[3]
+        for s, p in law_of[x[0] + t[0], x[1] + t[1], x[2] + t[2]].items():
+            out[s] += ways * p
+    return out
+
+
+def test_records_beyond_reach_at_the_nearest_origin_disclose_no_more_than_others() -> None:
+    epsilon, delta = 1.0, 0.2
+    found = profile(None, 3)
+    alpha = found.effective(alpha_for(Scheme(epsilon, delta), found, N, N), N, N)
+    within = {x: law(x, np.full(3, alpha), N) for x in TABLES[3]}
+    nearest = {x: within[x[0], x[1], x[2] + x[3]] for x in FAR}
+    random = {x: _replaced(x, within) for x in FAR}
+
+    plain = _missed(within, epsilon)
+
+    assert _missed(nearest, epsilon) == pytest.approx(plain)
+    assert 0 < plain <= delta
+    # Saboteur: a random origin in its place. A mixture of laws does not keep the delta of each.
+    assert _missed(random, epsilon) > 2 * plain
+    # Saboteur: left out. Totals differ, so that every output tells the two tables apart.
+    fewer = {x: law(x[:3], np.full(3, alpha), N - x[3]) for x in FAR}
+    one, other = fewer[3, 1, 0, 0], fewer[3, 0, 0, 1]
+    assert not set(one) & set(other)

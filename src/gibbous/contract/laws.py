@@ -15,7 +15,6 @@ from gibbous.core.context import keys_of, levels_of
 from gibbous.core.schema import Schema, impossible_mask
 from gibbous.core.tables import Counts
 from gibbous.mechanisms._modips_statistics import Truncated
-from gibbous.privacy import entropy
 from gibbous.privacy.calibrate.dirichlet import WHOLE
 from gibbous.sampling import cdf_rows
 from gibbous.sampling.flows.flow_rows import FlowRows, plain_urns, shared_out
@@ -114,7 +113,7 @@ def _flows(draw: FlowRows, counts: Counts, rows: Codes) -> float:
     scheme = draw.scheme
     if scheme.local or scheme.regions is not None or scheme.reach or scheme.accept != "none":
         return math.nan
-    held = draw._held(counts, entropy.words)
+    held = draw._held(counts)
     people = shared_out(held.records, draw.rows)
     urns, _, _ = plain_urns(scheme, held, people, scheme.weights(held.origins))
     if scheme.weights(held.origins) is not None:

@@ -27,6 +27,7 @@ TOP: Final = (
     "destination",
     "count",
     "reach",
+    "beyond",
     "level",
     "earlier",
     "keep",
@@ -45,11 +46,12 @@ def load_geography(path: str | Path) -> Geography:
 
     Args:
         path: TOML: `origin` and `destination` name columns of the flows, `count` that of counts,
-            `reach` is in miles, `level` one of the levels of origins, `earlier` a table of pairs
-            that is public already (same columns), `keep` = "earlier" shrinks by the distances of
-            these, `cuts` two distances in miles; [origins] and
-            [destinations] name tables of places (`file`) and their columns (`id`, `lat`, `lon`,
-            `density`, `levels`). Tables are relative to this file.
+            `reach` is in miles, `beyond` = "nearest" counts records from farther away at the nearest
+            origin within it, `level` one of the levels of origins, `earlier` a table of pairs that is
+            public already (same columns), `keep` = "earlier" shrinks by the distances of these,
+            `cuts` two distances in miles; [origins] and [destinations] name tables of places
+            (`file`) and their columns (`id`, `lat`, `lon`, `density`, `levels`). Tables are
+            relative to this file.
     Returns:
         The geography; rows of a table of places are candidates, in their order.
     Raises:
@@ -78,7 +80,13 @@ def load_geography(path: str | Path) -> Geography:
         level,
         cuts=cuts_of(top["cuts"]) if "cuts" in top else None,
         keeps="keep" in top,
+        beyond=top.get("beyond", "refuse"),
     )
+    if "beyond" in top and (top["beyond"] not in ("refuse", "nearest") or level or not reach):
+        raise _bad(
+            "has a beyond that is not one",
+            'It is "refuse" or "nearest", beside reach and without level',
+        )
     earlier = _name(top, "earlier", None)
     if "keep" in top and (top["keep"] != "earlier" or earlier is None):
         raise _bad(
@@ -134,6 +142,11 @@ def placed(mechanism: type, given: Mapping[str, object], geography: Geography) -
     """
     known = {each.name for each in fields(mechanism)}
     if not {"origins", "destinations", "destination"} <= known:
+        if geography.beyond == "nearest":
+            raise _bad(
+                'has beyond = "nearest", and the method knows no reach',
+                "onthemap counts such records at the nearest origin within reach",
+            )
         return {}
     found = {"origins": geography.origins, "destinations": geography.destinations}
     if given.get("destination", geography.destination) != geography.destination:

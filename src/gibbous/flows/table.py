@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -30,6 +30,8 @@ class Geography:
         origin, destination: names of their columns.
         count: name of the column of counts; None where each row is one record.
         reach: miles beyond which a destination has no origins; 0 for no limit.
+        beyond: what becomes of a record from farther away: "refuse" it when it is read, or "nearest":
+            count it as one of the nearest origin within reach (onthemap).
         level: of the origins' hierarchy, whose regions a geography file asks to count in their place;
             empty for the origins themselves.
         earlier: pairs of an earlier public release, which shrinking always keeps; None for none.
@@ -47,6 +49,7 @@ class Geography:
     earlier: Pairs | None = None
     cuts: tuple[float, float] | None = None
     keeps: bool = False
+    beyond: Literal["refuse", "nearest"] = "refuse"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -289,7 +292,7 @@ def _check_geography(geography: Geography) -> None:
 
 
 def _check_reach(flows: Flows, geography: Geography) -> None:
-    if geography.reach <= 0:
+    if geography.reach <= 0 or geography.beyond == "nearest":
         return
     beyond = flows.distances(geography) > geography.reach
     if beyond.any():
@@ -297,7 +300,8 @@ def _check_reach(flows: Flows, geography: Geography) -> None:
             "REACH",
             f"Pairs are farther apart than {geography.reach:g} miles",
             "Within reach all origins are in a destination's domain, beyond it none",
-            "Leave those records out before the totals of destinations are published, or raise reach",
+            "Raise reach; or count them at the nearest origin within it (beyond = 'nearest' in the "
+            "geography); or leave them out before the totals of destinations are published",
         )
 
 

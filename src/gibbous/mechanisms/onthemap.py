@@ -22,7 +22,7 @@ from gibbous.mechanisms._virtual import beside_records, mostly_virtual
 from gibbous.mechanisms.limits import budget
 from gibbous.privacy.calibrate.probabilistic import check_kept, shrunken_loss, theorem44_limit
 from gibbous.sampling.flows.flow_rows import FlowRows
-from gibbous.sampling.flows.scheme import Accept, Bound, Coarsen, Keep, Scheme
+from gibbous.sampling.flows.scheme import Accept, Bound, By, Coarsen, Keep, Scheme
 from gibbous.structure.regions import Pairs, Places, regions
 
 PROOF = "docs/proofs/onthemap.md; destination fixed, its total public"
@@ -82,6 +82,7 @@ class Onthemap:
     coarsen: Coarsen = param(
         0.0, width, help="Origins together in squares this share of their distance wide, or 'auto'."
     )
+    coarsen_by: By = param("distance", help="'density': the share is of nearer origins' density.")
     spread: float = param(
         0.0, at_least(0), help="Virtual records that follow public density, in multiples of alpha."
     )
@@ -113,6 +114,8 @@ class Onthemap:
         cells = len(promise.origins) if promise.origins is not None else context.levels
         whose = "of the whole table" if self.statement == "table" else "of each destination"
         detail = f"virtual records in {cells:,} origins; delta {whose}; {NEIGHBORS}"
+        if self.reach:
+            detail += f"; one from beyond {self.reach:g} miles counts at the nearest origin within"
         errors = beside_records(promise, cells, context.keys)
         return Plan(
             mechanism=self.about.name,
@@ -125,7 +128,7 @@ class Onthemap:
             "by theorem 4.4" + (" and theorem 5.2" if self.keep else ""),
             spends=(Spend(f"origins of {context.keys:,} destinations", total, detail),),
             cells=context.cells,
-            memory_bytes=_plans.memory((context,), rows) + 64 * (rows or _plans.USUAL_ROWS) * sets,
+            memory_bytes=_plans.memory((context,), rows) + 16 * (rows or _plans.USUAL_ROWS) * sets,
             errors=errors,
             warnings=_warnings(self, sets) + mostly_virtual(errors),
         )
@@ -183,7 +186,7 @@ def scheme(one: Onthemap, schema: Schema) -> Scheme:
                 "Its codes are positions in origins (or their regions) and destinations.",
                 "Code it against the same lists.",
             )
-    kept = (one.bound, one.accept, one.keep, one.reach, one.coarsen, one.spread)
+    kept = (one.bound, one.accept, one.keep, one.reach, one.coarsen, one.coarsen_by, one.spread)
     places = (origins, one.destinations, grouped, one.earlier)
     return Scheme(one.epsilon, one.delta / share, *kept, *places)
 

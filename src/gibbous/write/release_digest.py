@@ -14,6 +14,8 @@ from gibbous.core.codes import Codes
 from gibbous.core.tables import Dense, LogLinear, Table, Tables
 from gibbous.read.schema_write import schema_json
 
+SLICE = 1 << 20  # rows that are widened at once
+
 
 def digest_of(result: Tables | Codes) -> str:
     """SHA-256 over the schema and the released numbers, in a fixed byte order.
@@ -29,7 +31,9 @@ def digest_of(result: Tables | Codes) -> str:
         drawn = [column for column, _ in result.numbers]
         sums.update(_json({"rows": result.rows} | ({"numbers": drawn} if drawn else {})))
         for column in result.by_column:
-            sums.update(np.ascontiguousarray(column, dtype="<u4").tobytes())
+            for start in range(0, len(column), SLICE):
+                part = np.ascontiguousarray(column[start : start + SLICE], dtype="<u4")
+                sums.update(part.tobytes())
         for number, values in result.numbers:
             sums.update(as_written(result, number, values).astype("<f8").tobytes())
         return sums.hexdigest()

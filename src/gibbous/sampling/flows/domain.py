@@ -10,13 +10,16 @@ from itertools import pairwise
 import numpy as np
 
 from gibbous.core.protocols import Words64
-from gibbous.sampling.exact_draws import bounded, uniform_levels
+from gibbous.sampling.exact_draws import bounded
 from gibbous.sampling.flows.polya_urns import Prior, Urns, draw_people, scaled
 from gibbous.sampling.flows.reach import Ground
 from gibbous.sampling.flows.scheme import Scheme, alpha_for, profile, shrunken_alpha
 
-BATCH = 1 << 22  # origins of the domains that are held at once
-AUTO = (0.0, 0.25, 0.5, 1.0, 2.0)
+BATCH = 1 << 22  # origins, and people, of the domains that are held at once
+AUTO = {
+    "distance": (0.0, 0.25, 0.5, 1.0, 2.0),
+    "density": (0.0, 0.0625, 0.125, 0.25, 0.5, 1.0, 2.0),
+}
 """Widths that coarsen = "auto" tries for a destination, the narrowest first."""
 FEW = 0.05  # share of virtual people from which on it tries no wider one
 _BITS = 53  # probabilities to keep are read as multiples of 2^-53, rounded up
@@ -110,30 +113,21 @@ class _Domain:
         return found
 
 
-def within_reach(scheme: Scheme, held: Held, words: Words64) -> Held:
-    """Records whose origin is outside their destination's domain become public random ones.
+def within_reach(scheme: Scheme, held: Held) -> Held:
+    """Records from beyond reach at the nearest origin of their destination's domain.
 
-    Data are checked for it when they are read; where that was left out, this keeps the guarantee:
-    such a record counts as one whose origin was drawn uniformly from the domain.
+    A public map of origins, as squares are (theorem 5.1): the promise holds for them, too.
     """
-    ground = Ground.of(scheme, held.origins)
-    if ground.covers(np.repeat(np.arange(len(held.records)), np.diff(held.first)), held.cells):
+    ground, cells = Ground.of(scheme, held.origins), held.cells.copy()
+    groups = np.repeat(np.arange(len(held.records)), np.diff(held.first))
+    if ground.covers(groups, cells):
         return held
-    groups, cells, counts = [], [], []
     for group in np.flatnonzero(held.records).tolist():
-        mine, number = held.part(group)
+        mine = cells[held.first[group] : held.first[group + 1]]
         domain, _ = ground.domain(group)
         outside = ~_among(mine, domain)
-        if outside.any():
-            strays = int(number[outside].sum())
-            drawn = domain[uniform_levels(len(domain), strays, words)]
-            mine = np.concatenate([mine[~outside], drawn])
-            number = np.concatenate([number[~outside], np.ones(strays, dtype=np.int64)])
-        groups.append(np.full(len(mine), group))
-        cells.append(mine)
-        counts.append(number)
-    all_groups, all_cells, all_counts = map(np.concatenate, (groups, cells, counts))
-    return Held.of(all_groups, all_cells, all_counts, len(held.records), held.origins)
+        mine[outside] = ground.nearest(mine[outside], domain)
+    return Held.of(groups, cells, held.counts, len(held.records), held.origins)
 
 
 def in_squares(scheme: Scheme, held: Held) -> Held:
@@ -152,38 +146,37 @@ def _width(scheme: Scheme, ground: Ground, group: int, n: int) -> float:
     """How wide a destination's squares are, from public facts: its place and its number of records."""
     if scheme.coarsen != "auto":
         return scheme.coarsen
-    for width in AUTO if n else ():
+    for width in AUTO[scheme.by] if n else ():
         cells = len(_domain(scheme, ground, group, width)[0])
         found = profile(None, cells)
         beside = found.effective(alpha_for(scheme, found, n, n), n, n) * cells
         if beside <= FEW * (n + beside):
             return width
-    return AUTO[-1]
+    return AUTO[scheme.by][-1]
 
 
 def out_of_squares(
     scheme: Scheme,
     widths: Sequence[float],
-    groups: np.ndarray,
+    people: np.ndarray,
     squares: np.ndarray,
     words: Words64,
-) -> np.ndarray:
-    """A place of each square by public density: post-processing.
+) -> None:
+    """A place of each square by public density, in place: post-processing.
 
     Args:
         widths: of each destination's squares.
-        groups, squares: destination and first origin of the square of each person, int64 (people,).
-    Returns:
-        int64 (people,).
+        people: of each destination in one set, int64 (destinations,).
+        squares: first origin of the square of each person, destination after destination, integers
+            (sets, people).
     """
     assert scheme.origins is not None
     ground, density = Ground.of(scheme, len(scheme.origins)), scheme.origins.weights()
-    order = np.argsort(groups, kind="stable")
-    names, begin = np.unique(groups[order], return_index=True)
-    out = np.empty_like(squares)
-    for group, mine in zip(names.tolist(), np.split(order, begin[1:]), strict=True):
-        out[mine] = places_of(ground.squares(group, widths[group]), density, squares[mine], words)
-    return out
+    ends = np.cumsum(people)
+    for group in np.flatnonzero(people).tolist():
+        mine = squares[:, ends[group] - people[group] : ends[group]]
+        of = ground.squares(group, widths[group])
+        mine[:] = places_of(of, density, mine.ravel(), words).reshape(mine.shape)
 
 
 def places_of(
@@ -227,8 +220,13 @@ def virtual_records(scheme: Scheme, origins: int, group: int, n: int) -> float:
 
 
 def local_people(
-    scheme: Scheme, held: Held, people: np.ndarray, words: Words64, factor: float = 1.0
-) -> np.ndarray:
+    scheme: Scheme,
+    held: Held,
+    people: np.ndarray,
+    words: Words64,
+    out: np.ndarray,
+    factor: float = 1.0,
+) -> None:
     """Cells of all people, each destination's from an urn over its own domain.
 
     Domains are made and forgotten in batches, so that memory does not grow with destinations.
@@ -238,30 +236,29 @@ def local_people(
         held: secret; within reach.
         people: to draw, int64 (destinations,).
         words: cryptographic 64-bit words.
+        out: where the cells go, destination after destination, integers (people,).
         factor: of the virtual records; 1 but for a saboteur.
-    Returns:
-        int64 (people,), destination after destination.
     """
     ends = np.cumsum(people)
-    out = np.empty(int(people.sum()), dtype=np.int64)
-    for batch in _batches(_domains(scheme, held, people, words, factor)):
+    for batch in _batches(_domains(scheme, held, people, words, factor), people):
         on = np.array([one.group for one in batch])
         number = people[on]
         place = np.arange(int(number.sum())) + np.repeat(ends[on] - np.cumsum(number), number)
-        out[place] = draw_people(_urns(batch, held, people), _prior(batch), words)
-    return out
+        drawn = np.empty(len(place), dtype=out.dtype)
+        draw_people(_urns(batch, held, people), _prior(batch), words, drawn)
+        out[place] = drawn
 
 
-def _batches(domains: Iterator[_Domain]) -> Iterator[list[_Domain]]:
-    """Runs of domains with about BATCH kept origins."""
+def _batches(domains: Iterator[_Domain], people: np.ndarray) -> Iterator[list[_Domain]]:
+    """Runs of domains with about BATCH kept origins, or people to draw."""
     batch: list[_Domain] = []
-    size = 0
+    size = np.zeros(2)
     for one in domains:
         batch.append(one)
-        size += len(one.kept)
-        if size >= BATCH:
+        size += len(one.kept), people[one.group]
+        if size.max() >= BATCH:
             yield batch
-            batch, size = [], 0
+            batch, size = [], np.zeros(2)
     if batch:
         yield batch
 

@@ -27,6 +27,7 @@ from gibbous.sampling.flows.polya_urns import Prior, Urns, draw_people, scaled
 from gibbous.sampling.flows.scheme import GRAIN, Scheme, alpha_for, profile
 
 MOST_CELLS = 1 << 40
+SLICE = 1 << 20  # people whose codes are made at once
 
 ALPHA_FACTOR = 1.0
 """A constant of the method; a saboteur lowers it to show that the tests notice."""
@@ -83,14 +84,17 @@ class FlowRows:
             words: cryptographic 64-bit words.
         """
         context = counts[0].context
-        held = self._held(counts[0], words)
+        held = self._held(counts[0])
         people = shared_out(held.records, self.rows)
-        parts = [self._set(held, people, words) for _ in range(self.sets)]
-        cells = np.concatenate(parts)
-        groups = np.tile(np.repeat(np.arange(len(people)), people), self.sets)
-        return Codes(schema, self._decoded(context, schema, groups, cells, held.widths, words))
+        smallest = np.min_scalar_type(held.origins - 1)  # a table may have every job of a country
+        cells = np.empty((self.sets, int(people.sum())), dtype=smallest)
+        for one in cells:
+            self._set(held, people, one, words)
+        if self.scheme.coarsen:
+            out_of_squares(self.scheme, held.widths, people, cells, words)
+        return Codes(schema, self._decoded(context, schema, people, cells.ravel(), words))
 
-    def _held(self, counts: Counts, words: Words64) -> Held:
+    def _held(self, counts: Counts) -> Held:
         """Occupied cells, coarsened to regions, inside their destination's domain."""
         context = counts.context
         cells = counts.occupied()
@@ -100,40 +104,44 @@ class FlowRows:
             found = self.scheme.regions.of[found]
             count = len(self.scheme.regions.places)
         held = Held.of(cells.keys.astype(np.int64), found, cells.values, context.keys, count)
-        held = within_reach(self.scheme, held, words) if self.scheme.reach > 0 else held
+        held = within_reach(self.scheme, held) if self.scheme.reach > 0 else held
         return in_squares(self.scheme, held) if self.scheme.coarsen else held
 
-    def _set(self, held: Held, people: np.ndarray, words: Words64) -> np.ndarray:
+    def _set(self, held: Held, people: np.ndarray, cells: np.ndarray, words: Words64) -> None:
+        """Fill in the cells of the people of one set."""
         if self.scheme.local:
-            return local_people(self.scheme, held, people, words, ALPHA_FACTOR)
+            local_people(self.scheme, held, people, words, cells, ALPHA_FACTOR)
+            return
         weights = self.scheme.weights(held.origins)
         urns, prior, alpha = plain_urns(self.scheme, held, people, weights)
-        cells = draw_people(urns, prior, words)
+        draw_people(urns, prior, words, cells)
         if self.scheme.accept == "good":
             ratios = np.ones(held.origins) if weights is None else weights / GRAIN
             _until_good(self.scheme.limit(), held, urns, prior, cells, (alpha, ratios), words)
-        return cells
 
     def _decoded(
         self,
         context: Context,
         schema: Schema,
-        groups: np.ndarray,
+        people: np.ndarray,
         cells: np.ndarray,
-        widths: Sequence[float],
         words: Words64,
     ) -> np.ndarray:
-        levels, regions = cells, self.scheme.regions
-        if regions is not None:
-            levels = places_of(regions.of, regions.density, cells, words)
-        elif self.scheme.coarsen:
-            levels = out_of_squares(self.scheme, widths, groups, cells, words)
+        """Codes of all columns, a slice of the people at a time."""
+        regions, steps = self.scheme.regions, strides(context.target_sizes)
         out = np.zeros((len(schema), len(cells)), dtype=schema.code_dtype())
-        steps = strides(context.target_sizes)
-        for column, step, size in zip(context.targets, steps, context.target_sizes, strict=True):
-            out[column] = (levels // step) % size
         for column in context.parents:
-            out[column] = groups
+            groups = np.repeat(np.arange(len(people), dtype=out.dtype), people)
+            out[column].reshape(self.sets, -1)[:] = groups
+        for start in range(0, len(cells), SLICE):
+            part = slice(start, start + SLICE)
+            levels = cells[part].astype(np.int64)
+            if regions is not None:
+                levels = places_of(regions.of, regions.density, levels, words)
+            for column, step, size in zip(
+                context.targets, steps, context.target_sizes, strict=True
+            ):
+                out[column, part] = (levels // step) % size
         return out.T
 
 
@@ -217,7 +225,7 @@ def _until_good(
             again = Urns(
                 one, urns.records, urns.unit, urns.mass, urns.cells, urns.sums, urns.starts
             )
-            cells[part] = draw_people(again, prior, words)
+            draw_people(again, prior, words, cells[part])
 
 
 def _good(

@@ -18,7 +18,8 @@ from gibbous.core.machine import usable_cores
 from gibbous.core.protocols import Words64
 from gibbous.sampling.exact_draws import bounded
 
-CHUNK = 1 << 19  # people drawn at once by one thread
+CHUNK = 1 << 19  # people that one thread draws, and the rest of the last destination
+SLICE = 1 << 20  # of them at once
 ROOM = 1 << 62
 
 Prior = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -52,22 +53,29 @@ class Urns:
         return "<Urns, secret>"
 
 
-def draw_people(urns: Urns, prior: Prior, words: Words64) -> np.ndarray:
-    """Cells of all people, destination after destination.
+def draw_people(urns: Urns, prior: Prior, words: Words64, out: np.ndarray) -> None:
+    """Cells of all people, destination after destination; the law is exact, nothing is rounded.
 
     Args:
         urns: secret.
         prior: public.
         words: cryptographic 64-bit words.
-    Returns:
-        int64 (people,): the law is exact; nothing is rounded.
+        out: where they go, integers that hold every cell (people,).
     """
+    ends = np.concatenate([[0], np.cumsum(urns.people)])
+
+    def fill(part: slice) -> None:
+        mine = out[ends[part.start] : ends[part.stop]]
+        for start in range(0, len(mine), SLICE):
+            _draw(urns, part, start, mine[: start + SLICE], prior, words)
+
     parts = _parts(urns.people)
     if len(parts) == 1:
-        return _draw(urns, parts[0], prior, words)
+        fill(parts[0])
+        return
     with ThreadPoolExecutor(usable_cores()) as pool:
-        found = list(pool.map(lambda part: _draw(urns, part, prior, words), parts))
-    return np.concatenate(found)
+        for _ in pool.map(fill, parts):
+            pass
 
 
 def scaled(alpha: float, least: int, total: int, records: int, people: int) -> tuple[int, int]:
@@ -86,13 +94,18 @@ def scaled(alpha: float, least: int, total: int, records: int, people: int) -> t
     return 1, 0
 
 
-def _draw(urns: Urns, part: slice, prior: Prior, words: Words64) -> np.ndarray:
-    people = urns.people[part]
+def _draw(
+    urns: Urns, part: slice, start: int, out: np.ndarray, prior: Prior, words: Words64
+) -> None:
+    """Draw the people of a run of destinations from `start` on; those before stand in `out`."""
+    ends = np.cumsum(urns.people[part])
+    begin = ends - urns.people[part]
+    people = np.clip(ends, start, len(out)) - np.clip(begin, start, len(out))
     group = np.repeat(np.arange(part.start, part.stop), people)
-    first = np.repeat(np.cumsum(people) - people, people)
-    earlier = np.arange(len(group)) - first
+    first = np.repeat(begin, people)
+    own = np.arange(start, len(out))
     unit = urns.unit[group]
-    before = earlier.astype(np.uint64) * unit
+    before = (own - first).astype(np.uint64) * unit
     held = urns.records[group].astype(np.uint64) * unit
     points = bounded(before + held + urns.mass[group], words)
     copied = points < before
@@ -103,9 +116,12 @@ def _draw(urns: Urns, part: slice, prior: Prior, words: Words64) -> np.ndarray:
     place = np.searchsorted(urns.sums, urns.starts[group[real]] + record, side="right")
     cells[real] = urns.cells[place]
     cells[fresh] = prior(group[fresh], points[fresh] - before[fresh] - held[fresh])
-    source = np.arange(len(group))
+    source = own
     source[copied] = first[copied] + (points[copied] // unit[copied]).astype(np.int64)
-    return np.asarray(cells[_roots(source)])
+    done = source < start  # a copy of one whose cell is known
+    cells[done] = out[source[done]]
+    source = np.where(done, np.arange(len(own)), source - start)
+    out[start:] = cells[_roots(source)]
 
 
 def _roots(source: np.ndarray) -> np.ndarray:

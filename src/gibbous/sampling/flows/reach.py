@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gibbous.sampling.flows.halves import Halves, halves
 from gibbous.sampling.flows.scheme import Keep, Scheme
 from gibbous.structure.regions import EARTH, Places, miles
 
@@ -28,6 +29,7 @@ class Ground:
         vectors: their unit vectors, float64 (located places, 3).
         earlier: origins of the pairs of an earlier release, by destination, int64 (pairs,).
         first: first pair of each destination, and the end; empty for no earlier release.
+        tree: of the origins, where they are coarsened by density.
     """
 
     scheme: Scheme
@@ -37,6 +39,7 @@ class Ground:
     vectors: np.ndarray
     earlier: np.ndarray
     first: np.ndarray
+    tree: Halves | None = None
 
     @staticmethod
     def of(scheme: Scheme, cells: int) -> Ground:
@@ -54,7 +57,8 @@ class Ground:
         order = np.argsort(np.where(np.isnan(here.lat + here.lon), np.nan, by_north), kind="stable")
         known = order[: int(np.isfinite(here.lat + here.lon).sum())]
         lat, lon = here.lat[known], here.lon[known]
-        return Ground(scheme, cells, order, lat, _vectors(lat, lon), pairs, first)
+        tree = halves(here) if scheme.coarsen and scheme.by == "density" else None
+        return Ground(scheme, cells, order, lat, _vectors(lat, lon), pairs, first, tree)
 
     def domain(self, group: int) -> tuple[np.ndarray, np.ndarray]:
         """Origins of a destination's domain, and how likely shrinking keeps each.
@@ -84,11 +88,27 @@ class Ground:
         domain = np.flatnonzero(inside)
         return domain, share[domain]
 
+    def nearest(self, cells: np.ndarray, domain: np.ndarray) -> np.ndarray:
+        """The nearest origin of a domain to each of some origins, the first of equally near ones.
+
+        Args:
+            cells, domain: origins, int64 (some,) and (origins,); regions are where their centers are.
+        """
+        here = self.scheme.origins
+        assert here is not None
+        lat, lon, found = here.lat[domain], here.lon[domain], np.empty_like(cells)
+        for at, cell in enumerate(cells.tolist()):
+            far = miles(here.lat[cell], here.lon[cell], lat, lon)
+            found[at] = domain[np.argmin(np.where(np.isnan(far), np.inf, far))]
+        return found
+
     def squares(self, group: int, coarsen: float) -> np.ndarray:
         """For each origin the first origin of its square: the wider, the farther from the destination.
 
-        A square is `coarsen` times the distance wide, rounded down to a power of two in miles, and
-        lies wholly within reach or beyond it. Places at unknown distance are together. 0: none are.
+        A square is `coarsen` times the distance wide, rounded down to a power of two in miles; by
+        density, it is a node of a k-d tree with at most `coarsen` times the weight of nearer places. It
+        lies wholly within reach or beyond it. Places at unknown distance are together, or only with
+        each other by density. 0: none are.
 
         Returns:
             int64 (origins,).
@@ -100,14 +120,12 @@ class Ground:
         assert there is not None
         far = self.far(group)
         known = np.isfinite(far)
-        size = np.floor(np.log2(np.maximum(np.where(known, far, 0.0) * coarsen, _FINEST)))
-        turned = (here.lon - there.lon[group] + 180.0) % 360.0 - 180.0
-        degree = math.radians(1.0) * EARTH / 2.0**size
-        east = np.floor(turned * np.cos(np.radians(here.lat)) * degree)
-        north = np.floor((here.lat - there.lat[group]) * degree)
-        key = np.where(known, (size * 2.0**23 + north) * 2.0**23 + east, np.inf)
+        if self.tree is not None:
+            key = self.tree.cells(np.where(known, far, np.inf), coarsen).astype(np.float64)
+        else:
+            key = _squares(here, float(there.lat[group]), float(there.lon[group]), far * coarsen)
         if self.scheme.reach > 0:
-            key = np.where(far <= self.scheme.reach, key, key + 2.0**52)
+            key = np.where(far > self.scheme.reach, key + 2.0**52, key)
         _, first, place = np.unique(key, return_index=True, return_inverse=True)
         return np.asarray(first[place])
 
@@ -177,6 +195,22 @@ class Ground:
 
 def _places(scheme: Scheme) -> Places | None:
     return scheme.regions.members if scheme.regions is not None else scheme.origins
+
+
+def _squares(here: Places, lat: float, lon: float, width: np.ndarray) -> np.ndarray:
+    """A number for each square around a destination, float64 (places,); infinite where unknown.
+
+    Args:
+        lat, lon: of the destination, degrees.
+        width: of the square at each place at most, miles; NaN where unknown.
+    """
+    known = np.isfinite(width)
+    size = np.floor(np.log2(np.maximum(np.where(known, width, 0.0), _FINEST)))
+    turned = (here.lon - lon + 180.0) % 360.0 - 180.0
+    degree = math.radians(1.0) * EARTH / 2.0**size
+    east = np.floor(turned * np.cos(np.radians(here.lat)) * degree)
+    north = np.floor((here.lat - lat) * degree)
+    return np.where(known, (size * 2.0**23 + north) * 2.0**23 + east, np.inf)
 
 
 def _vectors(lat: np.ndarray, lon: np.ndarray) -> np.ndarray:

@@ -27,6 +27,7 @@ Bound = Literal["exact", "printed"]
 Accept = Literal["none", "good", "rep"]
 Keep = tuple[tuple[float, float], ...]
 Coarsen = float | Literal["auto"]
+By = Literal["distance", "density"]
 
 GRAIN = 1 << 10  # prior weight of a cell without density; shaped priors are multiples of 1 / GRAIN
 _BLOCK = 1.05  # cells whose virtual records differ by less are bounded together
@@ -49,6 +50,7 @@ class Scheme:
         coarsen: origins are put together in squares as wide as this share of their distance, so that
             each destination has regions of its own; 0 keeps them apart. "auto": a share for each
             destination, from its public number of records.
+        by: "density" takes that share of the public weight of nearer places instead.
         spread: virtual records of the average origin beyond the least, in multiples of it, shared
             out by public density.
         origins, destinations: public places; origins may be regions.
@@ -63,6 +65,7 @@ class Scheme:
     keep: Keep = ()
     reach: float = 0.0
     coarsen: Coarsen = 0.0
+    by: By = "distance"
     spread: float = 0.0
     origins: Places | None = None
     destinations: Places | None = None
