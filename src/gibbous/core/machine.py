@@ -51,14 +51,7 @@ def workers_died() -> EngineFailure:
 
 
 def check_memory(need: int, limit: int, *, state: str = UNCHARGED) -> None:
-    """Refuse work that does not fit, before it starts.
-
-    Args:
-        need, limit: bytes.
-        state: what was charged by then.
-    Raises:
-        ResourceLimit: names the estimate (two digits: it may depend on the number of rows).
-    """
+    """Raise ResourceLimit, which rounds the need to two digits, for work that does not fit; in bytes."""
     if need > limit:
         raise ResourceLimit(
             "MEMORY",
@@ -71,14 +64,7 @@ def check_memory(need: int, limit: int, *, state: str = UNCHARGED) -> None:
 
 
 def check_rows(values: int, limit: int) -> None:
-    """Refuse more synthetic values than memory holds, 8 bytes each, before anything is charged.
-
-    Args:
-        values: of all sets: rows times columns.
-        limit: bytes.
-    Raises:
-        ResourceLimit: names the estimate.
-    """
+    """Raise ResourceLimit for more synthetic values (rows times columns, 8 bytes each) than `limit` bytes."""
     if 8 * values > limit:
         raise ResourceLimit(
             "ROWS",

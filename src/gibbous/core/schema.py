@@ -234,10 +234,8 @@ class Schema:
 
     @answering
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write a TOML schema file, which `load` reads back exactly.
+        """Write a TOML schema file, which `load` reads back exactly; `overwrite` replaces one.
 
-        Args:
-            path: the file; overwrite: replace one that is there.
         Raises:
             UsageError: it exists, or cannot be written; or text that no UTF-8 file can hold.
         """

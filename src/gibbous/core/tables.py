@@ -280,11 +280,7 @@ class Tables:
         )
 
     def of_set(self, index: int) -> Tables:
-        """The tables that one synthetic set is drawn from.
-
-        Args:
-            index: of the set, from 0; beyond the last copy it starts again.
-        """
+        """The tables that one synthetic set is drawn from; a set beyond the last copy starts again."""
         if any(part.copies for part in self.parts):
             return replace(self, parts=tuple(part.of_set(index) for part in self.parts))
         if not self.copies:

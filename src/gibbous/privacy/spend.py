@@ -53,11 +53,9 @@ class Draft(Protocol):
 
     def hold(self, ledger: Ledger, reserve: Callable[[], Hold], *, strict: bool) -> Hold:
         """Take over the reservation of a run that was killed, or make a new one."""
-        ...
 
     def keep(self, result: Tables | Codes) -> None:
         """Keep what was drawn: from here on it is never drawn again."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,19 +45,15 @@ class Rows(Protocol):
 
     def count(self) -> int:
         """How many rows; 0 where nobody knows without reading them."""
-        ...
 
     def head(self) -> Any:
         """No rows, with all columns and their types: an Arrow table or a polars frame."""
-        ...
 
     def batches(self, columns: list[str]) -> Generator[Any, None, None]:
         """All rows, of some columns, as Arrow batches or polars frames."""
-        ...
 
     def stop(self) -> None:
         """End what is being read, from another thread."""
-        ...
 
 
 class Relation:
