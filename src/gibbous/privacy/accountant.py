@@ -87,7 +87,7 @@ def compose(spends: Sequence[Claim]) -> Claim:
 
 
 def as_zcdp(claim: Claim) -> Claim:
-    """A pure claim as zCDP: rho = epsilon tanh(epsilon / 2), rounded up; mu-Gaussian DP: mu^2 / 2.
+    """A claim as zCDP, rounded up: epsilon tanh(epsilon / 2) of a pure one, mu^2 / 2 of mu-Gaussian DP.
 
     Raises:
         PrivacyRefused: the claim is none of these, or has a delta beside its mu.
@@ -96,7 +96,7 @@ def as_zcdp(claim: Claim) -> Claim:
         return _relabel(zcdp(claim.mu_squared / 2), claim)
     if claim.kind not in _COVERS["zcdp"] or claim.delta:
         raise _no_conversion(claim.kind, "zcdp")
-    return _as_zcdp(claim)
+    return claim if claim.kind == "zcdp" else _relabel(zcdp(_rho(claim)), claim)
 
 
 def as_gdp(claim: Claim) -> Claim:
@@ -292,10 +292,6 @@ def _rho(spend: Claim) -> Fraction:
     # (epsilon, delta)-DP is delta-approximate zCDP with the rho of its pure part
     # [Bun, Steinke 2016, lemma 8.8; the pure part as Kairouz, Oh, Viswanath 2015]; the deltas add.
     return _converted(spend) + (pure_to_zcdp(spend.epsilon) if spend.epsilon > 0 else 0)
-
-
-def _as_zcdp(claim: Claim) -> Claim:
-    return claim if claim.kind == "zcdp" else _relabel(zcdp(_rho(claim)), claim)
 
 
 def _has_mu(claim: Claim) -> bool:

@@ -111,13 +111,8 @@ class Curator:
         return tuple(max(self._purse.paths(), key=Counter.total).elements())
 
     def noisy_counts(self, contexts: Sequence[Context], noise: Noise) -> tuple[Table, ...]:
-        """Spend: count the contexts once and add noise once, as one joint release.
+        """Spend: count the contexts once and add noise once, as one joint release; see `CuratorLike`.
 
-        Args:
-            contexts: one histogram each; a record is in one cell of every one.
-            noise: knows its price for that many histograms.
-        Returns:
-            One public table a context.
         Raises:
             PrivacyRefused: the price is not covered, or a context with support "seen" comes with
                 noise that has no stability threshold.
@@ -149,20 +144,7 @@ class Curator:
         accounting: Measure = "pure",
         among: Callable[[np.ndarray], np.ndarray] | None = None,
     ) -> int:
-        """Spend: pick one candidate by the exponential mechanism.
-
-        Args:
-            contexts: what the score looks at; counted once and kept inside until the end.
-            score: secret counts of `contexts` -> float64 (candidates,).
-            sensitivity: how much one row can change any score, under this run's relation.
-            among: public map from scores to those of the candidates; a score has one list of contexts
-                then, and is computed once for all picks that ask for it.
-            epsilon: P is proportional to exp(epsilon * score / (2 * sensitivity)).
-            accounting: "pure" charges epsilon; "zcdp" epsilon^2 / 8, and "gdp" the mu^2 of the worst law
-                of two points (both by bounded range).
-        Returns:
-            Index of the chosen candidate: of a score, or of what `among` returned.
-        """
+        """Spend: pick one candidate by the exponential mechanism; see `CuratorLike`."""
         if accounting == "pure":
             price = pure(epsilon)
         elif accounting == "zcdp":
@@ -184,13 +166,8 @@ class Curator:
     def noisy_moments(
         self, moments: Sequence[Moment], noises: Sequence[MomentNoise]
     ) -> tuple[Table, ...]:
-        """Spend: sum numbers within cells and add integer noise once.
+        """Spend: sum numbers within cells and add integer noise once; one table a moment, in grid units.
 
-        Args:
-            moments: sums of grid numbers, or of products of two.
-            noises: one a moment; each knows its price.
-        Returns:
-            One public table a moment, in grid units.
         Raises:
             PrivacyRefused: the price is not covered, or a moment's bound is below what a record adds
                 under this curator's schema.
@@ -212,26 +189,17 @@ class Curator:
         )
 
     def recoded(self, changes: Mapping[int, Change]) -> Curator:
-        """The same run seen under a coarser public schema, with the same budget; free.
-
-        Args:
-            changes: public maps by column position: from the schema, or from noisy tables.
-        Returns:
-            A view; it is closed with this curator.
-        """
-        return self._view(self._open().recoded(changes), self._purse, changes)
+        """A view under a coarser public schema, with the same budget; free; closed with this curator."""
+        engine, schema = self._open().recoded(changes), recoded_schema(self._schema, changes)
+        return self._view(engine, self._purse, schema)
 
     def split(self, parts: int) -> tuple[Curator, ...]:
-        """The same run on random parts of the records; free.
+        """The same run on random parts of the records; free; closed with this curator.
 
         A record's part is drawn with cryptographic words, whatever it says, so that one record is in
         one part: what is spent on a part is spent beside the others (docs/proofs/noise.md, random parts;
         both relations: a record that is replaced keeps its part).
 
-        Args:
-            parts: how many, >= 1.
-        Returns:
-            Curators; they are closed with this one.
         Raises:
             PrivacyRefused: a privacy unit has several rows, which may lie in different parts.
         """
@@ -244,28 +212,15 @@ class Curator:
             )
         purses = self._purse.divided(parts)
         engines = self._open().split(parts, self._words)
-        return tuple(self._view(e, p, {}) for e, p in zip(engines, purses, strict=True))
+        return tuple(self._view(e, p, self._schema) for e, p in zip(engines, purses, strict=True))
 
     def draw(self, contexts: Sequence[Context], draw: RowDraw, rows: int) -> Codes:
-        """Spend: draw rows from exact counts; the draw itself is the mechanism.
-
-        Args:
-            contexts: what the draw conditions on.
-            draw: knows its price, and draws with cryptographic words.
-            rows: rows of all sets together.
-        Returns:
-            Public codes (rows, columns).
-        """
+        """Spend: draw rows of all sets from exact counts; the draw itself is the mechanism."""
         self._pay(draw.cost(contexts, rows, self._relation, self.max_rows))
         return draw(self._count(contexts, keep=True), self._schema, rows, self._words)
 
     def report(self, stage: str, done: int, total: int) -> None:
-        """Tell whoever watches how far a method is; free, and only ever public numbers.
-
-        Args:
-            stage: for people.
-            done, total: computed from the plan, from what was paid, or from noisy tables.
-        """
+        """Tell whoever watches how far a method is; free, and only ever public numbers."""
         self._progress(stage, done, total)
 
     def close(self) -> None:
@@ -317,8 +272,7 @@ class Curator:
             raise _closed()
         return self._engine
 
-    def _view(self, engine: Engine, purse: Purse, changes: Mapping[int, Change]) -> Curator:
-        schema = recoded_schema(self._schema, changes) if changes else self._schema
+    def _view(self, engine: Engine, purse: Purse, schema: Schema) -> Curator:
         view = Curator(
             engine,
             purse.budget,

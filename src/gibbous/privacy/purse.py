@@ -11,12 +11,7 @@ from gibbous.privacy import accountant
 
 
 class Purse:
-    """A reserved budget and what was paid out of it; divided, each part pays beside the others.
-
-    Args:
-        budget: the claim that the ledger reserved.
-        parent: the purse that this one is a part of.
-    """
+    """A reserved budget and what was paid out of it; divided, each part pays beside the others."""
 
     __slots__ = ("_paid", "_parent", "_parts", "budget")
 
