@@ -76,7 +76,12 @@ def check_rows(values: int, limit: int) -> None:
 
 def default_limit() -> int:
     """Bytes that counting may use: 40 % of what this process may have, at most 4 GiB."""
-    found = [CAP * 5 // 2]
+    return min(CAP, available_memory() * 2 // 5)
+
+
+def available_memory() -> int:
+    """Bytes that this process may have, by the machine, its own limit and its control group."""
+    found = [1 << 63]
     with contextlib.suppress(ImportError, AttributeError, ValueError, OSError):
         import resource  # not on Windows
 
@@ -90,7 +95,7 @@ def default_limit() -> int:
             continue
         if text.isdigit():
             found.append(int(text))
-    return min(found) * 2 // 5
+    return min(found)
 
 
 def _size(count: int) -> str:

@@ -264,8 +264,7 @@ def _started(master: str, settings: dict[str, str]) -> Any:
 def _launching(*, silent: bool, workers: str | None) -> Iterator[None]:
     """While the JVM starts: its files are of mode 0600, and what it prints goes nowhere.
 
-    Args:
-        workers: the Python of the workers, where it is known.
+    `workers` is the Python of the workers, where it is known.
     """
     mask, before, python = os.umask(0o077), -1, os.environ.get("PYSPARK_PYTHON")
     if workers is not None:

@@ -57,13 +57,7 @@ class Rows(Protocol):
 
 
 class Relation:
-    """Rows of a DuckDB relation.
-
-    Args:
-        held: the relation.
-        guard: runs a step, and replaces what it raises.
-        stop: interrupts it.
-    """
+    """Rows of a DuckDB relation; `stop` interrupts what `guard` runs."""
 
     def __init__(self, held: Any, guard: Guard, stop: Callable[[], object]) -> None:
         self._held, self._guard, self._stop = held, guard, stop
@@ -177,12 +171,9 @@ def ibis_table(source: Any) -> Rows:
 
 
 def named(names: list[tuple[str, str]], table: str, *, default: str) -> str:
-    """The quoted name of a table that exists: a name is never taken for a path.
+    """The quoted name of an existing "table" (of the default schema) or "schema.table".
 
-    Args:
-        names: (schema, table) of all that there are.
-        table: "table" or "schema.table".
-        default: schema of a name without one.
+    It is one of the (schema, table) names that there are, never taken for a path.
     """
     schema, _, rest = table.rpartition(".")
     for wanted in ((default, table), (schema, rest)):
