@@ -238,11 +238,7 @@ def levels_column(
 
 
 def missed(plan: Outline, kept: Mapping[str, int], sigma: float) -> float:
-    """Share of cells whose text was not kept; 0 where a second look would not be worth its price.
-
-    Args:
-        kept, sigma: as for `levels_column`.
-    """
+    """Share of cells whose text was not kept; 0 where a second look would not be worth its price."""
     most, lost, noise = _lost(plan, kept, sigma)
     numbers = plan.integer and not 2 <= len(most) <= FEW
     if numbers or lost <= max(noise / 4, LOST * plan.present):
@@ -285,11 +281,7 @@ def nothing_column(name: str) -> Column:
 
 
 def bought(*facts: str, kind: bool = False) -> tuple[tuple[str, Source], ...]:
-    """Sources of facts that were paid for.
-
-    Args:
-        kind: whether the kind is public.
-    """
+    """Sources of facts that were paid for; `kind`: whether that is public."""
     paid = {*facts} | (set() if kind else {"kind"})
     return tuple((fact, "discovered") for fact in FACTS if fact in paid)
 

@@ -52,13 +52,9 @@ class Emphasis:
 
 
 def emphasis_of(schema: Schema, target: str | None, weights: Sequence[str]) -> Emphasis:
-    """Names found in a schema.
+    """Names found in a schema; weights are "column=weight" or "column*column=weight".
 
-    Args:
-        target: name of a column, or None.
-        weights: "column=weight" or "column*column=weight".
-    Raises:
-        UsageError: a name that is not a column, a pair of one column, a target of one level.
+    UsageError for a name that is not a column, a pair of one column, a target of one level.
     """
     found = tuple((_clique(schema, text), float(text.rpartition("=")[2])) for text in weights)
     if target is None:
@@ -102,14 +98,10 @@ def as_texts(weights: Mapping[object, object] | Sequence[str]) -> tuple[str, ...
 
 
 def shared(price: Fraction, weights: np.ndarray) -> dict[float, Fraction]:
-    """The price of one table of each weight, all tables together costing `price`.
+    """The price of one table of each weight > 0, all tables together costing `price`.
 
     With prices in proportion to w^(2/3), the sum of w sigma over the tables is least: that is where
     the derivatives of w / sqrt(price) agree.
-
-    Args:
-        price: of all tables.
-        weights: of each table, > 0.
     """
     parts = {w: Fraction(round(10**6 * w ** (2 / 3)), 10**6) for w in weights.tolist()}
     whole = sum((parts[w] for w in weights.tolist()), Fraction(0))

@@ -16,8 +16,7 @@ Prior = tuple[tuple[str, tuple[int, ...]], ...]
 def tidy_prior(mechanism: Any) -> None:
     """Bring a `prior` field into its frozen form: a mapping or lists are accepted.
 
-    Raises:
-        ParameterError: it has another form, a column twice, or a level without a whole number above 0.
+    ParameterError for another form, a column twice, or a level without a whole number above 0.
     """
     given = mechanism.prior
     try:
@@ -38,11 +37,7 @@ def tidy_prior(mechanism: Any) -> None:
 
 
 def ratios_of(schema: Schema, prior: Prior) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """(position, ratios) of each column that has a public prior.
-
-    Raises:
-        UsageError: an unknown column, or not one number for each of its codes.
-    """
+    """(position, ratios) of each column that has a public prior, one number for each of its codes."""
     for name, counts in prior:
         if name not in schema.names:
             raise UsageError(

@@ -19,12 +19,9 @@ Sensitive = tuple[tuple[int, float], ...]
 
 
 def as_texts(given: Mapping[object, object] | Sequence[object] | str) -> tuple[str, ...]:
-    """Columns and their l in one written form, sorted.
+    """Columns and their l in one written form, sorted, of {"disease": 2} or texts "disease=2".
 
-    Args:
-        given: {"disease": 2}, or the texts "disease=2", or one of these.
-    Raises:
-        ParameterError: no number above 1, or a column twice.
+    ParameterError where l is no number above 1, or a column is there twice.
     """
     texts = (given,) if isinstance(given, str) else given
     pairs = [*texts.items()] if isinstance(texts, Mapping) else [_cut(text) for text in texts]
@@ -78,12 +75,7 @@ def sensitive_of(
 def stated(
     schema: Schema, sensitive: Sensitive, criterion: Criterion, relation: Relation
 ) -> tuple[Spend, ...]:
-    """What is promised of drawn values, column by column: what a plan says and a release is held to.
-
-    Args:
-        sensitive, criterion: as a recipe has them.
-        relation: of the release.
-    """
+    """What is promised of drawn values, column by column: what a plan says and a release is held to."""
     said = []
     for column, least in sensitive:
         claim = l_diverse(
