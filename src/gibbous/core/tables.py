@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from gibbous.core.context import Context
 from gibbous.core.schema import Schema
+from gibbous.core.secret import Secret
 
 if TYPE_CHECKING:
     from gibbous.core.cell_model import CellModel
@@ -40,7 +41,7 @@ Cells = Dense | Sparse
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Counts:
+class Counts(Secret):
     """n[key, level] of the confidential records. Secret: cannot be printed, pickled, logged or saved."""
 
     context: Context
@@ -62,20 +63,6 @@ class Counts:
         for array in (cells.values, *places):
             if array.flags.writeable:
                 array.fill(0)
-
-    def __repr__(self) -> str:
-        return "<Counts, secret>"
-
-    __str__ = __repr__
-
-    def __format__(self, spec: str) -> str:
-        return "<Counts, secret>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("counts of confidential records are never pickled")
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("counts of confidential records are never pickled")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from gibbous.core.moment import Moment
 from gibbous.core.protocols import Progress, Words64, silent
 from gibbous.core.recode import Change, recoded
 from gibbous.core.schema import Schema
+from gibbous.core.secret import Secret
 from gibbous.core.tables import Counts
 from gibbous.disintegrate import count_routes, scanning
 from gibbous.disintegrate.engine_errors import closed, not_scanned, out_of_memory
@@ -35,7 +36,7 @@ Store = Codes | Slabs
 HELD = 192 << 20  # bytes of codes that stay in memory at most
 
 
-class LocalEngine:
+class LocalEngine(Secret):
     """Counts with compiled kernels: many contexts a pass, in cache-sized blocks, on all cores.
 
     Args:
@@ -82,9 +83,6 @@ class LocalEngine:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}, {'closed' if self._closed else 'open'}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("an engine holds confidential records and is never pickled")
 
     def scan(
         self,

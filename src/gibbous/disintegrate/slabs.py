@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.protocols import Words64
 from gibbous.core.recode import Change, recoded, recoded_schema
 from gibbous.core.schema import Schema
+from gibbous.core.secret import Secret
 from gibbous.disintegrate.spill import SpillFile
 
 SLAB = 24 << 20  # bytes of codes and numbers of one slab
@@ -32,7 +32,7 @@ class Place:
     rows: int
 
 
-class Slabs:
+class Slabs(Secret):
     """Records of a schema on disk. Secret.
 
     Args:
@@ -57,12 +57,6 @@ class Slabs:
         self.schema, self.numbers, self.places = schema, numbers, tuple(places)
         self.rows = sum(place.rows for place in places)
         self._file, self._layout, self._changes = file, layout or schema, changes
-
-    def __repr__(self) -> str:
-        return "<Slabs, secret>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("codes of confidential records are never pickled")
 
     @property
     def bytes(self) -> int:
@@ -171,7 +165,7 @@ class Slabs:
         return codes
 
 
-class SlabWriter:
+class SlabWriter(Secret):
     """Encoded rows in, slabs on disk out; ResourceLimit where the disk is full.
 
     Args:
@@ -197,9 +191,6 @@ class SlabWriter:
         self._kept = np.empty((len(self._numbers), rows))
         self._filled = 0
         self._places: list[Place] = []
-
-    def __repr__(self) -> str:
-        return "<SlabWriter, secret>"
 
     @property
     def slab_rows(self) -> int:

@@ -18,6 +18,7 @@ import numpy as np
 
 from gibbous.core.compiled import temporary_folder
 from gibbous.core.errors import MAY_BE_SPENT, EngineFailure, ResourceLimit
+from gibbous.core.secret import Secret
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -27,7 +28,7 @@ def scratch_folder(given: Path | str | None = None) -> Path:
     return Path(given or os.environ.get("GIBBOUS_SCRATCH") or temporary_folder())
 
 
-class SpillFile:
+class SpillFile(Secret):
     """Blocks of bytes on disk, read back by place. Secret; only this process can reach it.
 
     ResourceLimit where the folder is not there, cannot be written, or lacks the room that is needed.
@@ -46,12 +47,6 @@ class SpillFile:
         if need > free.f_bavail * free.f_frsize:
             self._close()
             raise _full(folder)
-
-    def __repr__(self) -> str:
-        return "<SpillFile, secret>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a file of confidential codes is never pickled")
 
     def __del__(self) -> None:
         self._close()

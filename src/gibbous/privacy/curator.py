@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -27,13 +27,14 @@ from gibbous.core.protocols import (
 )
 from gibbous.core.recode import Change, recoded_schema
 from gibbous.core.schema import Schema
+from gibbous.core.secret import Secret
 from gibbous.core.tables import Counts, Table
 from gibbous.privacy import entropy
 from gibbous.privacy.calibrate.gdp import square_of_choice
 from gibbous.privacy.purse import Purse
 
 
-class Curator:
+class Curator(Secret):
     """Holds an engine with scanned records, and a budget that was reserved for them.
 
     Each method is one mechanism: it computes the price from the noise (or the draw) itself, checks
@@ -81,9 +82,6 @@ class Curator:
 
     def __repr__(self) -> str:
         return f"<Curator, {'open' if self._engine else 'closed'}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a curator is never pickled")
 
     @property
     def schema(self) -> Schema:

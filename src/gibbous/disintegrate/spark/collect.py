@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from gibbous.core.errors import MAY_BE_SPENT, UNCHARGED, SchemaMismatch
 from gibbous.core.moment import Moment
 from gibbous.core.protocols import Progress
 from gibbous.core.schema import Schema
+from gibbous.core.secret import Secret
 from gibbous.core.tables import Counts
 from gibbous.disintegrate.spark import encoding, pieces, slabs
 from gibbous.disintegrate.spark import partial as tasks
@@ -30,7 +31,7 @@ SLAB = 1 << 13  # rows of a slab where slabs are divided over a number of partit
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Kept:
+class Kept(Secret):
     """Codes that the executors keep. Secret.
 
     Attributes:
@@ -48,9 +49,6 @@ class Kept:
     numbers: tuple[int, ...]
     rows: int
     sums: dict[int, tuple[int, int]]
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("codes of confidential records are never pickled")
 
     def forget(self) -> None:
         """Drop the codes on all executors, and wait until they are gone."""

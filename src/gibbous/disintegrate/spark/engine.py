@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gibbous.core.context import Context
 from gibbous.core.errors import MAY_BE_SPENT, UNCHARGED
@@ -12,6 +12,7 @@ from gibbous.core.moment import Moment
 from gibbous.core.protocols import Progress, Words64, silent
 from gibbous.core.recode import Change, recoded_schema
 from gibbous.core.schema import Schema
+from gibbous.core.secret import Secret
 from gibbous.core.tables import Counts
 from gibbous.disintegrate import count_routes
 from gibbous.disintegrate.engine_errors import closed, not_scanned, out_of_memory
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 TASK_BYTES = 512 << 20
 
 
-class SparkEngine:
+class SparkEngine(Secret):
     """Counts where the records lie: codes stay with the executors, counts come to the driver.
 
     Args:
@@ -91,9 +92,6 @@ class SparkEngine:
 
     def __repr__(self) -> str:
         return f"<SparkEngine, {'closed' if self._closed else 'open'}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("an engine holds confidential records and is never pickled")
 
     def scan(
         self,
