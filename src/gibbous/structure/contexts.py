@@ -8,7 +8,6 @@ from typing import Any, Literal, get_args
 
 from gibbous.core.context import WORD, Context, Hashed, MinHash, Radix, Support
 from gibbous.core.errors import ParameterError, ResourceLimit, UsageError
-from gibbous.core.keywords import did_you_mean
 from gibbous.core.schema import Schema
 from gibbous.core.stream import stream_key, words
 
@@ -87,8 +86,8 @@ def named(schema: Schema, given: Given) -> tuple[tuple[int, ...], ...]:
     """
     positions: dict[int, tuple[int, ...]] = {}
     for target, parents in given:
-        j = _position(schema, target)
-        places = tuple(_position(schema, name) for name in parents)
+        j = schema.index(target, "contexts= names")
+        places = tuple(schema.index(name, "contexts= names") for name in parents)
         if j in positions or j in places or len(set(places)) < len(places):
             raise UsageError(
                 "CONTEXTS",
@@ -208,14 +207,3 @@ def tidy(mechanism: Any) -> None:
             "For example contexts={'income': ['age', 'education']}.",
         ) from None
     object.__setattr__(mechanism, "contexts", frozen)
-
-
-def _position(schema: Schema, name: str) -> int:
-    if name not in schema.names:
-        raise UsageError(
-            "NOCOLUMN",
-            f"contexts= names column {name!r}, which the schema does not have.",
-            f"Columns are {', '.join(schema.names[:20])}.",
-            did_you_mean(name, schema.names, "Check the spelling."),
-        )
-    return schema.index(name)

@@ -10,7 +10,6 @@ from fractions import Fraction
 import numpy as np
 
 from gibbous.core.errors import ParameterError, UsageError
-from gibbous.core.keywords import did_you_mean
 from gibbous.core.schema import Schema
 from gibbous.structure.cliques import Clique
 
@@ -59,7 +58,7 @@ def emphasis_of(schema: Schema, target: str | None, weights: Sequence[str]) -> E
     found = tuple((_clique(schema, text), float(text.rpartition("=")[2])) for text in weights)
     if target is None:
         return Emphasis(weights=found)
-    at = _position(schema, target, "target")
+    at = schema.index(target, "target names")
     if schema.sizes[at] < 2:
         raise UsageError(
             "TARGET",
@@ -121,11 +120,11 @@ def _clique(schema: Schema, text: str) -> Clique:
     """The column or the pair that a text names; names may hold the sign that joins two."""
     name = text.rpartition("=")[0]
     if name in schema.names or JOIN not in name:
-        return (_position(schema, name, "weights"),)
+        return (schema.index(name, "weights names"),)
     cuts = [at for at, sign in enumerate(name) if sign == JOIN]
     both = [(name[:at].strip(), name[at + 1 :].strip()) for at in cuts]
     one, two = next((p for p in both if set(p) <= set(schema.names)), both[0])
-    pair = {_position(schema, one, "weights"), _position(schema, two, "weights")}
+    pair = {schema.index(one, "weights names"), schema.index(two, "weights names")}
     if len(pair) < 2:
         raise UsageError(
             "WEIGHTS",
@@ -134,14 +133,3 @@ def _clique(schema: Schema, text: str) -> Clique:
             f"Write {one}=... for the column itself.",
         )
     return tuple(sorted(pair))
-
-
-def _position(schema: Schema, name: str, what: str) -> int:
-    if name in schema.names:
-        return schema.index(name)
-    raise UsageError(
-        "COLUMN",
-        f"{what} names {name!r}, which is not a column of the schema.",
-        f"The schema has {len(schema)} columns.",
-        did_you_mean(name, schema.names, "Check the spelling."),
-    )

@@ -8,7 +8,6 @@ from fractions import Fraction
 from gibbous.core.claim import Relation, l_diverse, short
 from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
 from gibbous.core.exact import exact
-from gibbous.core.keywords import did_you_mean
 from gibbous.core.plan import Spend
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Criterion
@@ -52,7 +51,8 @@ def sensitive_of(
         ParameterError: l is above the number of levels.
         PrivacyRefused: rows are changed after they are drawn, or levels ruled out.
     """
-    found = tuple((_position(schema, text), float(text.rpartition("=")[2])) for text in texts)
+    pairs = [text.rpartition("=") for text in texts]
+    found = tuple((schema.index(name, "diverse= names"), float(least)) for name, _, least in pairs)
     if found and (schema.impossible or schema.rules):
         raise PrivacyRefused(
             "DIVERSERULES",
@@ -111,18 +111,6 @@ def _check(schema: Schema, column: int, l: float) -> None:  # noqa: E741
             "l is at most the number of levels.",
             "Lower l, or leave the column out of diverse.",
         )
-
-
-def _position(schema: Schema, text: str) -> int:
-    name = text.rpartition("=")[0]
-    if name in schema.names:
-        return schema.index(name)
-    raise UsageError(
-        "NOCOLUMN",
-        f"diverse= names column {name!r}, which the schema does not have.",
-        "It names columns of a declared schema, whose levels are public.",
-        did_you_mean(name, schema.names, "Check the spelling."),
-    )
 
 
 def _cut(text: object) -> tuple[object, object]:
