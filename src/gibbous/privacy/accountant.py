@@ -1,4 +1,4 @@
-"""Adding up claims: purchases in, one total or a yes-or-no out; exact, and rounded against us."""
+"""Adding up claims: purchases and a budget in, a yes or no out; exact, and rounded against us."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import reduce
 
 from gibbous.core.claim import KINDS, Claim, Kind, approximate, gdp, zcdp
 from gibbous.core.errors import PrivacyRefused
@@ -60,30 +59,6 @@ def within(budget: Claim, spends: Iterable[Claim] | Counter[Claim]) -> bool:
     if budget.kind == "none":
         return True
     return _total(times, _epsilon) <= budget.epsilon and _total(times, _delta) <= budget.delta
-
-
-def compose(spends: Sequence[Claim]) -> Claim:
-    """The total of purchases on the same records, in one definition.
-
-    pure and zCDP together become zCDP, pure and Gaussian DP Gaussian DP, and zCDP and Gaussian DP zCDP;
-    pure and approximate become approximate. zCDP or Gaussian DP with approximate has no total without
-    a delta: convert by `as_approximate` first, or ask `within`.
-
-    Args:
-        spends: at least one.
-    Raises:
-        PrivacyRefused: relations differ, or kinds have no common definition.
-    """
-    if not spends:
-        raise ValueError("nothing to compose")
-    kinds = {spend.kind for spend in spends}
-    if kinds == {"pure", "gdp"}:
-        spends = [as_gdp(spend) for spend in spends]
-    elif len(kinds) > 1 and kinds <= {"pure", "zcdp", "gdp"}:
-        spends = [as_zcdp(spend) for spend in spends]
-    elif kinds == {"pure", "probabilistic"}:
-        spends = [replace(spend, kind="probabilistic") for spend in spends]
-    return reduce(Claim.then, spends)
 
 
 def as_zcdp(claim: Claim) -> Claim:
