@@ -34,8 +34,7 @@ class InputChanged(UserWarning):
 def engine_of(performance: Performance, source: Any = None, options: Any = None) -> Engine:
     """The engine that is meant: by its name, one that was made, or what a function makes.
 
-    Raises:
-        UsageError: there is no such engine, or a setting is given to one that is made.
+    UsageError where there is no such engine, or a setting is given to one that is made.
     """
     given = performance.engine
     if given is None or isinstance(given, str):
@@ -61,11 +60,7 @@ def engine_of(performance: Performance, source: Any = None, options: Any = None)
 
 
 def text_engine(performance: Performance, source: Any = None, options: Any = None) -> Engine:
-    """The engine that reads records without a schema.
-
-    Raises:
-        UsageError: another engine than the local one was asked for, or the source is of another one.
-    """
+    """The engine that reads records without a schema; UsageError for another one than the local one."""
     from gibbous.disintegrate.text_records import TextEngine
 
     name = performance.engine or disintegrate.fitting(source)
@@ -85,11 +80,7 @@ def text_engine(performance: Performance, source: Any = None, options: Any = Non
 
 
 class NoRecords:
-    """In place of an engine, for tables that were made elsewhere: it has a name, and no records.
-
-    Args:
-        digest: of the tables; it names them.
-    """
+    """In place of an engine, for tables that were made elsewhere, by their digest: it has no records."""
 
     name: ClassVar[str] = "none"
 

@@ -198,11 +198,7 @@ def synthesize(
 
 @guarded
 def release(request: Request, progress: Progress = silent) -> Release:
-    """Spend what a request promises, and write its release: one stage a line.
-
-    Raises:
-        GibbousError: see `synthesize`.
-    """
+    """Spend what a request promises, and write its release: one stage a line; see `synthesize`."""
     privacy, source = request.privacy, request.source
     costs = planned(privacy, request.output)
     limits.refuse_assumed(costs, privacy)
@@ -270,11 +266,7 @@ def sample_more(
 
 
 def _facts(request: Request, planned: Plan, schema: Schema) -> Facts:
-    """What the certificate says.
-
-    Args:
-        schema: what was released, which is coarser than the one given where bins were paid for.
-    """
+    """What the certificate says of a released schema, which is coarser where bins were paid for."""
     method = request.privacy.method
     if isinstance(method, Discovering):  # the parts of the cost, on the schema that was bought
         planned = method.plan(schema, planned.rows, planned.sets)

@@ -81,11 +81,7 @@ def privacy_of(
 
 
 def planned(privacy: Privacy, output: Output) -> Plan:
-    """What the run would cost and need, from public facts alone; refused here if anywhere.
-
-    Raises:
-        PrivacyRefused, BudgetExhausted: see `plan`.
-    """
+    """What the run would cost and need, from public facts alone; refused here if anywhere; see `plan`."""
     costs = privacy.method.plan(privacy.schema, output.rows, output.sets)
     limits.check(costs, privacy, output.rows)
     if privacy.risk is not None:

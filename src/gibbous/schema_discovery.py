@@ -42,12 +42,7 @@ def plan_discovery(
 ) -> Plan:
     """What `discover_schema` would cost and miss: from names alone, without data, spending nothing.
 
-    Args:
-        known, epsilon, delta, relation: as for `discover_schema`.
-    Returns:
-        Its spends are what is paid for; its errors say how many rows a level needs to be found.
-    Raises:
-        ParameterError, PrivacyRefused: the price is refused.
+    Its spends are what is paid for; its errors say how many rows a level needs to be found.
     """
     return planned(_promise(known, epsilon, delta, relation)[1], Output())
 
@@ -127,11 +122,7 @@ def discover_schema(
 
 
 def missed(release: Release) -> Iterator[str]:
-    """What a schema that was bought lacks, in sentences: from noisy tables and the schema alone.
-
-    Args:
-        release: as it was made or loaded; one under a declared schema has none.
-    """
+    """What a schema that was bought lacks, in sentences: from noisy tables and the schema alone."""
     schema = release.schema
     if not any(
         source == "discovered" for c in schema for fact, source in c.sources if fact == "kind"

@@ -106,7 +106,6 @@ def test_f6_f10_no_sum_of_claims_hides_one_that_is_none(weak: Claim) -> None:
     for add_up in (
         lambda: strong.then(weak),
         lambda: weak.then(strong),
-        lambda: accountant.compose([strong, weak]),
         lambda: accountant.within(strong, [weak]),
         lambda: accountant.as_approximate(weak, Fraction(1, 10**6)),
     ):

@@ -69,12 +69,6 @@ def test_prior_counts_of_bowen2016():
     assert float(dirichlet.prior_alpha(1, 10**6)) == pytest.approx(10**6 - 0.5, rel=1e-9)
 
 
-def test_scales_of_truncated_noise():
-    assert dirichlet.truncated_laplace_epsilon(1.0) == pytest.approx(1.49, abs=0.005)
-    assert dirichlet.truncated_laplace_scale(1) == pytest.approx(1.6126, abs=5e-5)
-    assert dirichlet.truncated_laplace_scale(0.1, width=40) == pytest.approx(19.44, abs=0.005)
-
-
 def test_smoothing_share_tends_to_bins_over_bins_plus_epsilon():
     assert float(dirichlet.smoothed_share(2, 30, 10**9, 10**9)) == pytest.approx(30 / 32, rel=1e-8)
 
@@ -181,16 +175,6 @@ def test_pure_to_zcdp_agrees_with_mpmath_and_is_rounded_up(epsilon):
     assert number >= truth
     if truth > mp.mpf(10) ** -290:
         assert number <= truth * (1 + mp.mpf(10) ** -9)
-
-
-@pytest.mark.parametrize(("epsilon", "width"), [("0.1", mp.inf), ("1", 40), ("5", 10)])
-def test_truncated_scale_solves_its_equation(epsilon, width):
-    scale = mp.mpf(dirichlet.truncated_laplace_scale(epsilon, width=float(width)))
-
-    def inside(start):
-        return 1 - mp.exp(-start / scale) / 2 - mp.exp((start - width) / scale) / 2
-
-    assert same(float(1 / scale + mp.log(inside(1) / inside(0))), mp.mpf(epsilon))
 
 
 def test_corrected_proposition_1_agrees_with_integration():

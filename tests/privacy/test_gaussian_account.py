@@ -74,8 +74,7 @@ def test_mu_implies_rho_and_rho_implies_no_mu() -> None:
             accountant.within(budget, [zcdp(Fraction(1, 10**9))])
     with pytest.raises(PrivacyRefused, match="counted as gdp"):
         accountant.as_gdp(approximate(Fraction(1), MILLIONTH))
-    assert accountant.compose([gdp(WHOLE), zcdp(Fraction(1))]) == zcdp(1 + WHOLE / 2)
-    assert accountant.compose([gdp(WHOLE), pure(Fraction(1))]).kind == "gdp"
+    assert accountant.within(zcdp(1 + WHOLE / 2), [gdp(WHOLE), zcdp(Fraction(1))])
 
 
 def test_one_account_is_kept_whatever_another_would_allow() -> None:
@@ -274,7 +273,7 @@ def test_mus_that_are_added_in_the_wrong_way_are_caught_by_the_exact_law() -> No
     one = gdp(WHOLE)
     exact = delta_of(2 * WHOLE, Fraction(1))  # of a shift by mu in two normal numbers
 
-    both = accountant.compose([one, one])
+    both = one.then(one)
 
     assert delta_of(both.mu_squared, Fraction(1)) == exact
     assert delta_of(max(one.mu_squared, one.mu_squared), Fraction(1)) < exact

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from gibbous.core.errors import EngineFailure, GibbousError, OutputNotWritten
+from gibbous.core.errors import MAY_BE_SPENT, EngineFailure, GibbousError, OutputNotWritten
 from gibbous.disintegrate.spark import session
-from gibbous.disintegrate.spark.faults import SPENT, guarded, refused
+from gibbous.disintegrate.spark.faults import guarded, refused
 from gibbous.disintegrate.spark.session import sweep
 from gibbous.disintegrate.spark.shield import TaskFailed, attempted, shielded
 from tests.spark.breakage import MARKER
@@ -49,10 +49,10 @@ def test_j7_j9_j10_an_exception_of_spark_becomes_one_line_without_its_text(
         raise raised
 
     with pytest.raises(GibbousError) as caught:
-        guarded(fail, state=SPENT)
+        guarded(fail, state=MAY_BE_SPENT)
 
     assert caught.value.code == code
-    assert caught.value.state == SPENT
+    assert caught.value.state == MAY_BE_SPENT
     assert MARKER not in str(caught.value)
     assert "\n" not in str(caught.value)
     assert caught.value.__context__ is None

@@ -43,11 +43,7 @@ def guarded(function: Function) -> Function:
 
 
 def refuse_forked() -> None:
-    """Refuse to handle tables where that would wait for threads that are not there.
-
-    Raises:
-        EngineFailure: this process was forked from one in which Polars had worked.
-    """
+    """Raise EngineFailure in a process forked from one in which Polars had worked: it would wait forever."""
     if _forked_among_threads[0]:
         raise EngineFailure(
             "FORKED",

@@ -116,12 +116,7 @@ class Claim:
         )
 
     def times(self, count: int, unit: Unit = "dataset") -> Claim:
-        """The same promise `count` times on the same records: a file of rows, m sets, p tables.
-
-        Args:
-            count: how often; >= 0.
-            unit: unit of the result.
-        """
+        """The same promise `count` >= 0 times on the same records: a file of rows, m sets, p tables."""
         if count < 0:
             raise ValueError("count must be >= 0")
         return replace(
@@ -167,11 +162,7 @@ class Claim:
 
     @staticmethod
     def from_json(data: dict[str, str]) -> Claim:
-        """Read what `to_json` wrote.
-
-        Raises:
-            ValueError, KeyError: the data are not a claim.
-        """
+        """Read what `to_json` wrote; ValueError or KeyError if the data are not a claim."""
         for key, known in _WORDS.items():
             if data[key] not in known:
                 raise ValueError(f"unknown {key} of a claim")

@@ -45,11 +45,7 @@ class Codes:
         return self.values.T
 
     def number(self, place: int) -> np.ndarray:
-        """Numbers of one column, float64 (rows,).
-
-        Raises:
-            KeyError: they are not known.
-        """
+        """Numbers of one column, float64 (rows,); KeyError where they are not known."""
         return dict(self.numbers)[place]
 
     def part(self, which: slice | np.ndarray) -> Codes:

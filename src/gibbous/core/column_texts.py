@@ -12,12 +12,7 @@ LENGTHS = {"label": LABEL, "description": PARAGRAPH, "measured_in": MEASURED_IN,
 
 
 def unfit_text(text: object, most: int) -> str | None:
-    """What is wrong with a text for people; None if nothing is.
-
-    Args:
-        text: anything.
-        most: characters.
-    """
+    """What is wrong with a text for people of at most `most` characters; None if nothing is."""
     if not isinstance(text, str):
         return "is not text"
     if not text.strip():
@@ -33,12 +28,7 @@ def allowed_text(most: int) -> str:
 
 
 def tidy_text(text: object, most: int) -> str | None:
-    """A text of a codebook on one line, without control characters, cut with "..."; None if nothing is left.
-
-    Args:
-        text: whatever a codebook holds at that place.
-        most: characters that stay, the dots among them.
-    """
+    """A text of a codebook on one line, printable, cut to `most` characters; None if nothing is left."""
     if text is None or (isinstance(text, float) and text != text):
         return None
     words = " ".join(str(text).split())
@@ -47,12 +37,7 @@ def tidy_text(text: object, most: int) -> str | None:
 
 
 def unfit_labels(labels: Iterable[tuple[object, object]], levels: Iterable[object]) -> str | None:
-    """What is wrong with the labels of levels; None if nothing is.
-
-    Args:
-        labels: (level, label).
-        levels: that the column has.
-    """
+    """What is wrong with (level, label) pairs of a column with these levels; None if nothing is."""
     known = [(type(level) is bool, level) for level in levels]
     seen = []
     for pair in labels:

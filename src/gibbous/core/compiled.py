@@ -115,15 +115,6 @@ def cache_folder() -> Path | None:
     return next((folder for folder in _candidates() if _private(folder)), None)
 
 
-def check() -> None:
-    """Load numba, so that a machine on which it does not run is refused before anything is spent.
-
-    Raises:
-        EngineFailure: numba is missing or does not run here.
-    """
-    load_numba()
-
-
 def cold() -> bool:
     """Whether the cache is still empty, so that the first call will take several seconds."""
     folder = cache_folder()
@@ -132,11 +123,7 @@ def cold() -> bool:
 
 @functools.cache
 def load_numba() -> Any:
-    """Numba, imported.
-
-    Raises:
-        EngineFailure: it is missing or does not run here.
-    """
+    """Numba, imported; EngineFailure if it is missing or does not run here."""
     try:
         return importlib.import_module("numba")
     except Exception as error:  # noqa: BLE001 - a broken llvmlite raises OSError, AttributeError and others

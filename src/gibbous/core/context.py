@@ -127,11 +127,7 @@ class Context:
 
     @staticmethod
     def from_json(data: dict[str, object]) -> Context:
-        """Read what `to_json` wrote.
-
-        Raises:
-            ValueError, KeyError, TypeError: the data are not a context.
-        """
+        """Read what `to_json` wrote; ValueError, KeyError or TypeError if it is not a context."""
         key = dict(data["key"])  # type: ignore[call-overload]
         kind = key.pop("kind")
         makers = {"radix": Radix, "hashed": Hashed, "minhash": MinHash}

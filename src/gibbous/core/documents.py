@@ -40,13 +40,7 @@ class Unreadable(ValueError):
 
 
 def read_bytes(path: Path, most: int) -> bytes:
-    """The whole of a file.
-
-    Args:
-        most: bytes.
-    Raises:
-        Unreadable: it is missing, no regular file, larger, or cannot be read.
-    """
+    """The whole of a regular file of at most `most` bytes; Unreadable if it cannot be had."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as file:
@@ -67,11 +61,7 @@ def read_bytes(path: Path, most: int) -> bytes:
 
 
 def read_text(path: Path, most: int) -> str:
-    """The whole of a UTF-8 file; a byte order mark is left out.
-
-    Raises:
-        Unreadable: as `read_bytes`, or it is not UTF-8.
-    """
+    """The whole of a UTF-8 file without its byte order mark; Unreadable as in `read_bytes`, or not UTF-8."""
     try:
         return read_bytes(path, most).decode("utf-8-sig")
     except UnicodeDecodeError:

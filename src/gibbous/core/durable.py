@@ -84,11 +84,7 @@ def write_private(path: Path, data: bytes, *, replace: bool = True) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace a small file atomically, mode 0600, on disk when this returns; one process at a time.
-
-    Raises:
-        OSError: it is as it was then.
-    """
+    """Replace a small file atomically, mode 0600, on disk when this returns; unchanged on OSError."""
     fresh = path.with_name(f".{path.name}.new")
     fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -106,11 +102,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names in a folder durable.
-
-    Raises:
-        OSError: the disk reports an error; it is not tried again.
-    """
+    """Make names in a folder durable; an OSError of the disk is not tried again."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

@@ -20,6 +20,7 @@ Each class has an exit code (the first digits of its printed code) and each inst
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -108,13 +109,8 @@ class GibbousError(Exception):
         return f"error[{self.code}]: {self}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), self.name, self.wrong, self.allowed, self.fix, self.state))
-
-
-def _rebuild(
-    kind: type[GibbousError], name: str, wrong: str, allowed: str, fix: str, state: str
-) -> GibbousError:
-    return kind(name, wrong, allowed, fix, state=state)
+        words = (self.name, self.wrong, self.allowed, self.fix)
+        return (functools.partial(type(self), state=self.state), words)
 
 
 class UsageError(GibbousError):

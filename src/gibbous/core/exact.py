@@ -114,20 +114,12 @@ def from_text(written: object) -> Fraction:
 
 
 def root_down(square: Fraction) -> Fraction:
-    """A fraction at or below the square root: math.isqrt rounds down exactly.
-
-    Args:
-        square: >= 0.
-    """
+    """A fraction at or below the square root of one >= 0: math.isqrt rounds down exactly."""
     unit = 10**18
     return Fraction(math.isqrt(int(square * unit * unit)), unit)
 
 
 def root_up(square: Fraction) -> Fraction:
-    """A fraction at or above the square root.
-
-    Args:
-        square: >= 0.
-    """
+    """A fraction at or above the square root of one >= 0."""
     low = root_down(square)
     return low if low * low == square else low + Fraction(1, 10**18)

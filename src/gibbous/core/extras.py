@@ -24,16 +24,7 @@ Extra = Literal[
 
 
 def need(module: str, extra: Extra) -> Any:
-    """Import a module that only an extra brings.
-
-    Args:
-        module: dotted name, for example "sklearn.ensemble".
-        extra: the extra of gibbous that brings it.
-    Returns:
-        The module.
-    Raises:
-        EngineFailure: it is not installed.
-    """
+    """Import a module (dotted name) that only an extra brings; EngineFailure if it is not installed."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -44,16 +35,7 @@ def need(module: str, extra: Extra) -> Any:
 
 
 def require(modules: tuple[str, ...], extra: Extra) -> None:
-    """Look whether the libraries of an extra are there, without importing them.
-
-    Call it before long work whose result they are needed for.
-
-    Args:
-        modules: top-level names.
-        extra: the extra of gibbous that brings them.
-    Raises:
-        EngineFailure: one of them is not installed.
-    """
+    """Check before long work that top-level modules of an extra are there; else EngineFailure."""
     for module in modules:
         if importlib.util.find_spec(module) is None:
             raise _missing(module, extra)

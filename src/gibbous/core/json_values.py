@@ -8,13 +8,7 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """The same value for `json.dumps(..., allow_nan=False)`.
-
-    Args:
-        value: numbers, text, truth values, None, and mappings and sequences of these.
-    Returns:
-        NaN and infinities as None, scalars of numpy as Python's, sequences as lists, keys as text.
-    """
+    """The same value for `json.dumps(..., allow_nan=False)`: NaN and infinities are None, keys text."""
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

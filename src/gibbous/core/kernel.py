@@ -126,8 +126,8 @@ class Kernel(Lazy):
         return _loaded(given, symbol, result, code)
 
     def _digest(self, given: Types) -> str:
-        told = (*_machine(), *self.parts(), repr(given), repr(_fields(given)))
-        return hashlib.sha256("\n".join(told).encode()).hexdigest()
+        parts = (*_machine(), *self.parts(), repr(given), repr(_fields(given)))
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def ready() -> None:

@@ -61,12 +61,12 @@ _ANSWERED = {*FOREIGN, *ELSEWHERE, *_OF_RUNS}  # never a parameter of a method
 
 
 def answering(function: Function, *, beyond: Collection[str] | None = ()) -> Function:
-    """Answer an unknown or a missing keyword with what is meant, and hold values against the type hints.
+    """Answer an unknown or a missing keyword with what is meant, and check values against the type hints.
 
     Args:
-        beyond: parameters that are held to more than their type elsewhere; None for all of them.
+        beyond: parameters whose values are checked elsewhere; None for all of them.
     Raises:
-        UnknownKeyword: (a UsageError and a TypeError) when the function is called with one.
+        UnknownKeyword: (a UsageError and a TypeError) a keyword is unknown or missing.
         UsageError: a value is of another type than its hint says.
     """
     hints: dict[str, Any] = {}

@@ -110,14 +110,7 @@ def workers_died() -> EngineFailure:
 
 
 def check_memory(need: int, limit: int, *, state: str = UNCHARGED) -> None:
-    """Refuse work that does not fit, before it starts.
-
-    Args:
-        need, limit: bytes.
-        state: what was charged by then.
-    Raises:
-        ResourceLimit: names the estimate (two digits: it may depend on the number of rows).
-    """
+    """Raise ResourceLimit, which rounds the need to two digits, for work that does not fit; in bytes."""
     if need > limit:
         raise ResourceLimit(
             "MEMORY",
@@ -130,14 +123,7 @@ def check_memory(need: int, limit: int, *, state: str = UNCHARGED) -> None:
 
 
 def check_rows(values: int, limit: int) -> None:
-    """Refuse more synthetic values than memory holds, 8 bytes each, before anything is charged.
-
-    Args:
-        values: of all sets: rows times columns.
-        limit: bytes.
-    Raises:
-        ResourceLimit: names the estimate.
-    """
+    """Raise ResourceLimit for more synthetic values (rows times columns, 8 bytes each) than `limit` bytes."""
     if 8 * values > limit:
         raise ResourceLimit(
             "ROWS",
@@ -149,7 +135,12 @@ def check_rows(values: int, limit: int) -> None:
 
 def default_limit() -> int:
     """Bytes that counting may use: 40 % of what this process may have, at most 4 GiB."""
-    found = [CAP * 5 // 2]
+    return min(CAP, available_memory() * 2 // 5)
+
+
+def available_memory() -> int:
+    """Bytes that this process may have, by the machine, its own limit and its control group."""
+    found = [1 << 63]
     with contextlib.suppress(ImportError, AttributeError, ValueError, OSError):
         import resource  # not on Windows
 
@@ -163,7 +154,7 @@ def default_limit() -> int:
             continue
         if text.isdigit():
             found.append(int(text))
-    return min(found) * 2 // 5
+    return min(found)
 
 
 def _size(count: int) -> str:

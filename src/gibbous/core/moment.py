@@ -29,11 +29,7 @@ class Moment:
     bound: int
 
     def l1(self, relation: Relation, max_rows: int) -> int:
-        """Most that one privacy unit changes the sums, added over the cells.
-
-        Args:
-            max_rows: most rows of one unit.
-        """
+        """Most that one privacy unit of `max_rows` rows changes the sums, added over the cells."""
         return self.bound * max_rows * (1 if relation == "add_remove" else 2)
 
     def l2_squared(self, relation: Relation, max_rows: int) -> int:
@@ -52,12 +48,8 @@ class Moment:
 
 
 def moment(schema: Schema, context: Context, factors: Sequence[int]) -> Moment:
-    """A moment of numeric columns in the cells of a context.
+    """A moment of one or two numeric or date columns in the cells of a dense context.
 
-    Args:
-        schema: public; gives the grids.
-        context: dense; which cells.
-        factors: positions of one or two numeric or date columns.
     Raises:
         UsageError: a factor has no bounds.
     """

@@ -9,13 +9,7 @@ MOST = 60  # rows of one table
 
 
 def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A titled table as HTML, at most 60 rows of it.
-
-    Args:
-        title: one sentence above it.
-        header: a word a column.
-        rows: cells of any kind; None is an empty one.
-    """
+    """A titled table as HTML, at most 60 rows of it; a cell that is None is empty."""
     cells = [list(row) for row in rows]
     more = f"<p>... and {len(cells) - MOST} more</p>" if len(cells) > MOST else ""
     head = "".join(f'<th style="text-align:left">{_text(word)}</th>' for word in header)

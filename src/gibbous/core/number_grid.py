@@ -38,11 +38,7 @@ class Grid:
 
 
 def grid_of(column: Column) -> Grid:
-    """The grid of a numeric or date column, from its public description alone.
-
-    Raises:
-        UsageError: the column has no bounds.
-    """
+    """The grid of a numeric or date column, from its public description; UsageError without bounds."""
     if not column.binned:
         raise UsageError(
             "NOTNUMERIC",
@@ -59,13 +55,7 @@ def grid_of(column: Column) -> Grid:
 
 
 def to_grid(values: np.ndarray, grid: Grid) -> np.ndarray:
-    """Whole numbers of the grid; what lies outside the bounds is moved to them.
-
-    Args:
-        values: float64 (rows,), no NaN.
-    Returns:
-        int64 (rows,).
-    """
+    """Whole numbers of the grid, int64 (rows,), of float64 (rows,) without NaN, clipped to the bounds."""
     inside = np.clip(values, float(grid.low), float(grid.high))
     steps = np.rint((inside - float(grid.center)) / float(grid.step))
     numbers: np.ndarray = np.clip(steps, -grid.half, grid.half).astype(np.int64)

@@ -71,7 +71,6 @@ class Engine(Protocol):
         Raises:
             InputRejected, SchemaMismatch, ResourceLimit: without any cell value in the text.
         """
-        ...
 
     def check(
         self, contexts: Sequence[Context], *, schema: Schema | None = None, parts: int = 1
@@ -84,7 +83,6 @@ class Engine(Protocol):
         Raises:
             EngineFailure, ResourceLimit: see `tally`.
         """
-        ...
 
     def tally(
         self, contexts: Sequence[Context], *, progress: Progress = silent
@@ -98,7 +96,6 @@ class Engine(Protocol):
             EngineFailure: closed, not scanned, or a context of another schema.
             ResourceLimit: more memory than `memory_limit`, or more than 2^63 keys or levels.
         """
-        ...
 
     def sums(self, moments: Sequence[Moment]) -> tuple[Counts, ...]:
         """For each moment, a Dense int64 (keys, levels) of sums within the cells.
@@ -107,27 +104,21 @@ class Engine(Protocol):
             EngineFailure: numbers of a factor were not kept (`scan(..., numbers=...)`).
             ResourceLimit: a sum may pass 63 bits.
         """
-        ...
 
     def recoded(self, changes: Mapping[int, Change]) -> Engine:
         """An engine of its own with the same records under a coarser public schema."""
-        ...
 
     def split(self, parts: int, words: Words64) -> tuple[Engine, ...]:
         """Engines of their own; each record is in one of them, drawn independently of what it says."""
-        ...
 
     def estimate(self, contexts: Sequence[Context], rows: int) -> int:
         """Bytes that `tally` will need at its peak, without touching records."""
-        ...
 
     def workers(self) -> Workers | None:
         """Processes that draw and write rows for the owner of this engine; None for its own."""
-        ...
 
     def close(self) -> None:
         """Forget the records: any later `tally` raises."""
-        ...
 
 
 How = Callable[[Any, Any], np.ndarray]
@@ -145,13 +136,11 @@ class TextRecords(Protocol):
             how: (texts, column) -> code of each text, a public function of one text at a time.
             numbers: the number of each text in a column of bounds alone, to be kept beside its code.
         """
-        ...
 
     def texts(
         self, names: Sequence[str], how: Callable[[str, Any], Any]
     ) -> Iterator[tuple[list[str], Sparse]]:
         """The different texts of columns, as `how` writes them, with their exact counts. Secret."""
-        ...
 
 
 class Workers(Protocol):
@@ -177,11 +166,9 @@ class Workers(Protocol):
         Raises:
             GibbousError: that of a call; EngineFailure where the workers are lost.
         """
-        ...
 
     def close(self) -> None:
         """Let go of the processes."""
-        ...
 
 
 class RowDraw(Protocol):
@@ -200,13 +187,11 @@ class RowDraw(Protocol):
             rows: rows of all sets.
             max_rows: most rows of one privacy unit (group privacy).
         """
-        ...
 
     def __call__(
         self, counts: Sequence[Counts], schema: Schema, rows: int, words: Words64
     ) -> Codes:
         """Draw the rows."""
-        ...
 
 
 class Noise(Protocol):
@@ -214,15 +199,12 @@ class Noise(Protocol):
 
     def cost(self, tables: int, relation: Relation, max_rows: int) -> Claim:
         """Cost of releasing `tables` histograms of the same records with this noise."""
-        ...
 
     def info(self) -> NoiseInfo:
         """What is published about it."""
-        ...
 
     def add(self, cells: Cells, *, progress: Progress = silent) -> Cells:
         """Noisy cells from exact ones; a thresholded noise drops cells of a Sparse."""
-        ...
 
 
 class MomentNoise(Noise, Protocol):
@@ -230,7 +212,6 @@ class MomentNoise(Noise, Protocol):
 
     def moment_cost(self, moment: Moment, relation: Relation, max_rows: int) -> Claim:
         """Cost of releasing the sums of one moment with this noise."""
-        ...
 
 
 class CuratorLike(Protocol):
@@ -239,17 +220,14 @@ class CuratorLike(Protocol):
     @property
     def schema(self) -> Schema:
         """The public schema."""
-        ...
 
     @property
     def relation(self) -> Relation:
         """The neighbor relation of this run."""
-        ...
 
     @property
     def measure(self) -> Measure:
         """In which Gaussian purchases of this run are priced: that of its plan."""
-        ...
 
     def noisy_counts(self, contexts: Sequence[Context], noise: Noise) -> tuple[Table, ...]:
         """Count and add noise once; the whole batch is one joint release of len(contexts) tables.
@@ -257,7 +235,6 @@ class CuratorLike(Protocol):
         Charges noise.cost(len(contexts), relation, max_rows). Contexts with support "seen" need a
         thresholded noise.
         """
-        ...
 
     def choose(
         self,
@@ -281,7 +258,6 @@ class CuratorLike(Protocol):
             among: public map from scores to those of the candidates, whose sensitivity is then meant; the
                 index is into its result. A score has one list of contexts then, and is computed once.
         """
-        ...
 
     def noisy_moments(
         self, moments: Sequence[Moment], noises: Sequence[MomentNoise]
@@ -290,7 +266,6 @@ class CuratorLike(Protocol):
 
         Charges noise.moment_cost(moment, relation, max_rows) each.
         """
-        ...
 
     def recoded(self, changes: Mapping[int, Change]) -> CuratorLike:
         """The same run, with the same budget, seen under a coarser public schema; costs nothing.
@@ -298,7 +273,6 @@ class CuratorLike(Protocol):
         Args:
             changes: public maps by column position: from the schema, or from noisy tables.
         """
-        ...
 
     def on_parts(
         self, parts: int, work: Callable[[CuratorLike, int], T], *, memory: int = 0
@@ -308,15 +282,12 @@ class CuratorLike(Protocol):
         Args:
             memory: bytes that one part needs: as many run at once as there are threads and room for.
         """
-        ...
 
     def report(self, stage: str, done: int, total: int) -> None:
         """Tell whoever watches how far a method is: public numbers only, no cost."""
-        ...
 
     def draw(self, contexts: Sequence[Context], draw: RowDraw, rows: int) -> Codes:
         """Rows whose drawing is what costs. Charges draw.cost(contexts, rows, relation, max_rows)."""
-        ...
 
 
 @runtime_checkable
@@ -339,7 +310,6 @@ class Mechanism(Protocol):
         Raises:
             ParameterError: rows is None for a mechanism that pays by the row.
         """
-        ...
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables | Codes:
         """Spend what `plan` said, through the curator.
@@ -347,4 +317,3 @@ class Mechanism(Protocol):
         Returns:
             Tables (unit artifact), or Codes with rows * sets rows.
         """
-        ...

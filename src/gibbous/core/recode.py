@@ -94,11 +94,7 @@ def recoded_schema(schema: Schema, changes: Mapping[int, Change]) -> Schema:
 
 
 def recoded(codes: Codes, changes: Mapping[int, Change], schema: Schema | None = None) -> Codes:
-    """The same records under the coarser schema.
-
-    Args:
-        schema: what `recoded_schema` gave, if it is known already.
-    """
+    """The same records under the coarser schema, which is computed unless it is given."""
     coarser = schema or recoded_schema(codes.schema, changes)
     values = np.empty((len(coarser), codes.rows), dtype=coarser.code_dtype())
     for place, column in enumerate(codes.by_column):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -55,12 +54,9 @@ class Receipt(Mapping[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class SetReader:
-    """One synthetic set on disk; each of these checks the digests of its files first.
+    """One synthetic set on disk: its rows as a frame, as a lazy frame, and the paths of its Parquet files.
 
-    Attributes:
-        read: gives all its rows as a frame.
-        scan: gives a lazy frame of them.
-        files: gives the paths of its Parquet files, in the order of its rows.
+    Each call checks the digests of the files first; the files are in the order of the rows.
     """
 
     read: Callable[[], Any]
@@ -69,11 +65,7 @@ class SetReader:
 
 
 class Lazy(Sequence[Any]):
-    """Frames that are read when they are first asked for.
-
-    Args:
-        readers: one a frame.
-    """
+    """Frames that are read when they are first asked for, one a reader."""
 
     def __init__(self, readers: Sequence[SetReader]) -> None:
         self._readers = tuple(readers)
@@ -165,11 +157,16 @@ class Release:
             A frame.
         Raises:
             PrivacyRefused: there are no tables: each row was paid for.
-            UsageError: rows or seed is not a whole number, or rows is negative; the release cannot be
-                drawn from given some columns.
+            UsageError: rows is negative, or the release cannot be drawn from given some columns.
             SchemaMismatch: a given value is outside the schema.
         """
-        _check_whole(rows, seed)
+        if rows < 0:
+            raise UsageError(
+                "ROWS",
+                f"rows={rows} were asked for.",
+                "It is a whole number, >= 0.",
+                "Correct the number of rows.",
+            )
         if self.tables is None or self.sampler is None:
             raise PrivacyRefused(
                 "PAIDROWS",
@@ -177,11 +174,7 @@ class Release:
                 "Its method releases rows, not tables.",
                 "Use its sets, or a method whose rows are free after its tables (NoisyPegs, Sbhg).",
             )
-        if (
-            isinstance(set, bool)
-            or not isinstance(set, int)
-            or not 1 <= set <= max(len(self.sets), 1)
-        ):
+        if not 1 <= set <= max(len(self.sets), 1):
             raise no_such_set(set, len(self.sets))
         seed = None if seed is None else int(seed)
         return self.sampler(self.tables, int(rows), seed, given, set - 1)
@@ -249,23 +242,6 @@ class Release:
             "plan": self.plan.to_json(),
             "receipt": self.receipt.to_json(),
         }
-
-
-def _check_whole(rows: object, seed: object) -> None:
-    if not isinstance(rows, Integral) or isinstance(rows, bool) or int(rows) < 0:
-        raise UsageError(
-            "ROWS",
-            f"rows={rows} were asked for.",
-            "It is a whole number, >= 0.",
-            "Correct the number of rows.",
-        )
-    if seed is not None and (not isinstance(seed, Integral) or isinstance(seed, bool)):
-        raise UsageError(
-            "SEED",
-            f"The seed is a {type(seed).__name__}.",
-            "It is a whole number.",
-            "Correct seed.",
-        )
 
 
 def no_such_set(number: object, sets: int) -> UsageError:

@@ -11,7 +11,6 @@ import contextlib
 import datetime
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,11 +119,7 @@ class Imprint:
 
     @staticmethod
     def from_json(data: Mapping[str, object]) -> Imprint:
-        """Read what `to_json` wrote.
-
-        Raises:
-            ValueError: it is something else.
-        """
+        """Read what `to_json` wrote; ValueError if it is something else."""
         if not isinstance(data, Mapping) or set(data) - {f.name for f in fields(Imprint)}:
             raise ValueError("not an imprint")
         try:
@@ -141,7 +136,7 @@ READABLE = (PRIVATE, 0o640, 0o604, 0o644)
 def _checked_mode(given: object) -> int:
     with contextlib.suppress(ValueError):
         mode = int(given, 8) if isinstance(given, str) else given
-        if _is_whole(mode) and mode in READABLE:
+        if mode in READABLE:
             return int(mode)
     raise UsageError(
         "MODE",
@@ -191,8 +186,8 @@ class Output:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mode", _checked_mode(self.mode))
-        counts = (1 if self.rows is None else self.rows, self.sets)
-        if not (_is_whole(counts[0], 0) and _is_whole(self.sets, 1) and max(counts) < MOST_ROWS):
+        rows = 0 if self.rows is None else self.rows
+        if rows < 0 or self.sets < 1 or max(rows, self.sets) >= MOST_ROWS:
             raise UsageError(
                 "ROWS",
                 f"rows={shortly(self.rows)} and sets={shortly(self.sets)} were asked for.",
@@ -206,7 +201,7 @@ class Output:
                 f"It is one of {', '.join(FORMATS)}.",
                 "Correct format.",
             )
-        if not _is_whole(self.part_rows, 1):
+        if self.part_rows < 1:
             raise UsageError(
                 "PARTROWS",
                 f"part_rows={shortly(self.part_rows)} was asked for.",
@@ -275,14 +270,6 @@ def nothing_to_sign() -> UsageError:
         "A key was given, and no folder to sign.",
         "A signature is over the manifest of a release folder.",
         "Name a folder with --out, or leave out the key.",
-    )
-
-
-def _is_whole(value: object, lowest: int | None = None) -> bool:
-    return (
-        isinstance(value, Integral)
-        and not isinstance(value, bool)
-        and (lowest is None or int(value) >= lowest)
     )
 
 

@@ -25,7 +25,7 @@ from gibbous.core.column import Source as Source
 from gibbous.core.column import Within as Within
 from gibbous.core.column_texts import PARAGRAPH, allowed_text, unfit_text
 from gibbous.core.errors import UsageError
-from gibbous.core.keywords import answering, answering_class
+from gibbous.core.keywords import answering, answering_class, did_you_mean
 from gibbous.core.notebook import html_table
 from gibbous.core.readers import buyer, readers
 from gibbous.core.rule_laws import laws_of
@@ -234,10 +234,8 @@ class Schema:
 
     @answering
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write a TOML schema file, which `load` reads back exactly.
+        """Write a TOML schema file, which `load` reads back exactly; `overwrite` replaces one.
 
-        Args:
-            path: the file; overwrite: replace one that is there.
         Raises:
             UsageError: it exists, or cannot be written; or text that no UTF-8 file can hold.
         """
@@ -267,21 +265,24 @@ class Schema:
         """Cells of the full cross table (a Python integer: it may be astronomical)."""
         return math.prod(self.sizes)
 
-    def index(self, name: str) -> int:
+    def index(self, name: str, asked: str = "") -> int:
         """Position of a column.
 
+        Args:
+            asked: what names it, such as "target names", for the message.
         Raises:
             UsageError: there is no such column.
         """
-        try:
+        if name in self.names:
             return self.names.index(name)
-        except ValueError:
-            raise UsageError(
-                "NOCOLUMN",
-                f"There is no column {name!r}.",
-                f"Columns are {', '.join(self.names[:20])}.",
-                "Check the spelling.",
-            ) from None
+        raise UsageError(
+            "NOCOLUMN",
+            f"{asked} {name!r}, which is not a column."
+            if asked
+            else f"There is no column {name!r}.",
+            f"Columns are {', '.join(self.names[:20])}.",
+            did_you_mean(name, self.names, "Check the spelling."),
+        )
 
     def inferred(self) -> tuple[str, ...]:
         """Facts read off the data, as 'column: fact', in order; empty when a claim may be made."""

@@ -15,14 +15,7 @@ _MASK = (1 << 64) - 1
 
 
 def stream_key(seed: int, *stream: int) -> int:
-    """Key of one stream.
-
-    Args:
-        seed: the user's sampling seed, any whole number.
-        stream: numbers that name the stream, for example (set, sweep, column).
-    Returns:
-        A 64-bit key.
-    """
+    """64-bit key of one stream: of any whole number as seed, and numbers such as (set, sweep, column)."""
     key = _mix((seed & _MASK) ^ _mix((seed >> 64) & _MASK))
     for part in (len(stream), *stream):
         key = _mix((key + GOLDEN) & _MASK ^ _mix((part + 1) & _MASK))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from gibbous.core.context import Context
 from gibbous.core.schema import Schema
+from gibbous.core.secret import Secret
 
 if TYPE_CHECKING:
     from gibbous.core.cell_model import CellModel
@@ -40,7 +41,7 @@ Cells = Dense | Sparse
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Counts:
+class Counts(Secret):
     """n[key, level] of the confidential records. Secret: cannot be printed, pickled, logged or saved."""
 
     context: Context
@@ -62,20 +63,6 @@ class Counts:
         for array in (cells.values, *places):
             if array.flags.writeable:
                 array.fill(0)
-
-    def __repr__(self) -> str:
-        return "<Counts, secret>"
-
-    __str__ = __repr__
-
-    def __format__(self, spec: str) -> str:
-        return "<Counts, secret>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("counts of confidential records are never pickled")
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("counts of confidential records are never pickled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,11 +267,7 @@ class Tables:
         )
 
     def of_set(self, index: int) -> Tables:
-        """The tables that one synthetic set is drawn from.
-
-        Args:
-            index: of the set, from 0; beyond the last copy it starts again.
-        """
+        """The tables that one synthetic set is drawn from; a set beyond the last copy starts again."""
         if any(part.copies for part in self.parts):
             return replace(self, parts=tuple(part.of_set(index) for part in self.parts))
         if not self.copies:

@@ -67,8 +67,7 @@ class HashGroups(NamedTuple):
 def choose_route(context: Context, rows: int, limit: int) -> Route:
     """Which way a context is counted: dense tables where asked, or where they are not mostly empty.
 
-    Args:
-        limit: bytes that all tables together may take.
+    All tables together may take `limit` bytes.
     """
     cells = context.cells
     if context.support == "dense" or (cells <= 2 * rows and 8 * cells <= limit):
@@ -136,7 +135,7 @@ def key_table(context: Context) -> np.ndarray | None:
 def check_contexts(
     contexts: Sequence[Context], schema: Schema, *, rows: int = 0, state: str = MAY_BE_SPENT
 ) -> None:
-    """Refuse a context that does not belong to the schema, and more records than scores are exact for.
+    """Refuse contexts that do not belong to the schema, and more records than scores are exact for.
 
     Args:
         rows: records; 0 where they were checked before.
@@ -180,8 +179,7 @@ def estimate(
 ) -> int:
     """Bytes that `tally` needs at its peak, beyond the records; an upper bound.
 
-    Args:
-        slab: rows that are counted at a time, where the records are on disk.
+    Records on disk are counted `slab` rows at a time.
     """
     results, working = 0, []
     at_once = rows if slab is None else min(rows, slab)
@@ -217,14 +215,7 @@ def tables_at_once(context: Context, threads: int) -> int:
 
 
 def check_moments(moments: Sequence[Moment], kept: Sequence[int], rows: int) -> None:
-    """Refuse sums that cannot be taken.
-
-    Args:
-        kept: positions of the columns whose numbers were kept.
-    Raises:
-        EngineFailure: numbers of a factor were not kept.
-        ResourceLimit: a sum may pass 63 bits.
-    """
+    """Raise EngineFailure for factors whose numbers were not kept, ResourceLimit for sums beyond 63 bits."""
     if any(position not in kept for moment in moments for position in moment.factors):
         raise EngineFailure(
             "NUMBERS",

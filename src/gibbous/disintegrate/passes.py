@@ -38,13 +38,9 @@ def small(
     *,
     few: int = FEW,
 ) -> list[np.ndarray]:
-    """Count rows low..high into many small mixed-radix tables, in one pass.
+    """Count rows low..high (fewer than 2^32) into small mixed-radix tables, in one pass.
 
-    Args:
-        columns: (columns, rows), C-contiguous; high - low < 2^32.
-        few: rows x tables that numpy counts.
-    Returns:
-        int64 (cells,) a table.
+    Up to `few` rows x tables are counted by numpy. Gives int64 (cells,) a table.
     """
     if (high - low) * len(tables) <= few:
         return [_few(columns[:, low:high], table) for table in tables]
@@ -85,10 +81,7 @@ def dense(
 ) -> list[Sparse | np.ndarray]:
     """Count rows low..high into some dense mixed-radix tables, in chunks that stay in the cache.
 
-    Args:
-        into: int64 (cells,) a context, to be added to; None for fresh ones.
-    Returns:
-        int64 (cells,) a context.
+    Gives int64 (cells,) a context: those of `into`, which are added to, or fresh ones.
     """
     terms = [count_routes.cell_terms(c) for c in contexts]
     tables = into or [np.zeros(c.cells, dtype=np.int64) for c in contexts]
@@ -109,13 +102,7 @@ def hashed(
     *,
     into: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Count rows low..high into one dense table with hashed keys.
-
-    Args:
-        into: int64 (cells,), to be added to; None for a fresh one.
-    Returns:
-        int64 (cells,).
-    """
+    """Count rows low..high into one dense table with hashed keys, int64 (cells,): `into` or a fresh one."""
     table = np.zeros(context.cells, dtype=np.int64) if into is None else into
     place = _placer(columns, context)
     buffer = np.empty(min(BUFFER, high - low), dtype=np.uint64)

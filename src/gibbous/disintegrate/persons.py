@@ -70,11 +70,7 @@ class People:
         return _words_of(people, self._seeds)
 
     def add(self, lanes: np.ndarray) -> None:
-        """Keep the words of one slab.
-
-        Raises:
-            ResourceLimit: the disk is full.
-        """
+        """Keep the words of one slab; ResourceLimit where the disk is full."""
         self._lanes = len(lanes)
         order = np.argsort(lanes[0]).astype(np.uint32)
         first = lanes[0][order]
@@ -85,15 +81,10 @@ class People:
         self._slabs.append(_Sorted(start, len(order), cuts.astype(np.int64)))
 
     def stay(self, most: int, progress: Callable[[float], object]) -> list[np.ndarray] | None:
-        """Which rows stay when each person keeps at most `most`, uniformly at random.
+        """Which rows stay when each person keeps at most `most` >= 1, uniformly at random.
 
-        Args:
-            most: rows of one person, >= 1.
-            progress: told the share that is done.
-        Returns:
-            bool (rows of the slab,) a slab; None when every row stays.
-        Raises:
-            SchemaMismatch: a row has no identifier.
+        Gives bool (rows of the slab,) a slab, or None when every row stays; SchemaMismatch where a row
+        has no identifier. `progress` is told the share that is done.
         """
         if self._first_missing:
             raise no_person(self._name, self._first_missing)

@@ -17,25 +17,16 @@ CHUNK = 1 << 20  # rows whose keys are computed at once
 
 
 def counts(codes: Codes, contexts: Sequence[Context]) -> tuple[Counts, ...]:
-    """Count all contexts, one after the other.
-
-    Returns:
-        One Counts a context: Dense int64 (keys, levels) for support "dense"; Sparse with positive
-        counts, sorted by (key, level), for support "seen".
-    """
+    """Count all contexts, one after the other; see `core.protocols.Engine.tally`."""
     return tuple(
         Counts(c, (_dense if c.support == "dense" else _sparse)(c, codes.values)) for c in contexts
     )
 
 
 def sums(codes: Codes, moments: Sequence[Moment]) -> tuple[Counts, ...]:
-    """One table of sums a moment.
+    """Of each moment, Dense int64 (keys, levels): sums over a cell's records of products of grid numbers.
 
-    Args:
-        codes: secret; with the numbers of all factors.
-    Returns:
-        Dense int64 (keys, levels): sum over the cell's records of the product of the factors' grid
-        numbers; a record with a missing value in a factor adds 0.
+    A record with a missing value in a factor adds 0. The codes are secret, with the numbers of all factors.
     """
     return tuple(Counts(m.context, Dense(_sum(codes, m))) for m in moments)
 
@@ -49,13 +40,7 @@ def added(total: tuple[Counts, ...], part: tuple[Counts, ...]) -> tuple[Counts, 
 
 
 def count_pairs(keys: np.ndarray, levels: np.ndarray) -> Sparse:
-    """Count (key, level) pairs whose product passes 63 bits.
-
-    Args:
-        keys, levels: uint64 (rows,).
-    Returns:
-        Sparse, sorted by (key, level).
-    """
+    """Count (key, level) pairs, uint64 (rows,) each, whose product passes 63 bits: Sparse, sorted."""
     order = np.lexsort((levels, keys))
     keys, levels = keys[order], levels[order]
     del order

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from gibbous.core.moment import Moment
 from gibbous.core.protocols import Progress, Words64, silent
 from gibbous.core.recode import Change, recoded
 from gibbous.core.schema import Schema
+from gibbous.core.secret import Secret
 from gibbous.core.tables import Counts
 from gibbous.disintegrate import count_routes, scanning
 from gibbous.disintegrate.engine_errors import closed, not_scanned, out_of_memory
@@ -35,7 +36,7 @@ Store = Codes | Slabs
 HELD = 192 << 20  # bytes of codes that stay in memory at most
 
 
-class LocalEngine:
+class LocalEngine(Secret):
     """Counts with compiled kernels: many contexts a pass, in cache-sized blocks, on all cores.
 
     Args:
@@ -83,9 +84,6 @@ class LocalEngine:
     def __repr__(self) -> str:
         return f"<{type(self).__name__}, {'closed' if self._closed else 'open'}>"
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("an engine holds confidential records and is never pickled")
-
     def scan(
         self,
         source: Any,
@@ -117,11 +115,7 @@ class LocalEngine:
         return mark
 
     def take(self, codes: Store) -> None:
-        """Keep codes in place of those that were kept.
-
-        Raises:
-            EngineFailure: closed, or a code that the schema does not have.
-        """
+        """Keep codes in place of those that were kept; EngineFailure if closed, or the codes do not fit."""
         if self._closed:
             raise closed()
         self._forget()
@@ -143,11 +137,7 @@ class LocalEngine:
         parts: int = 1,
         state: str = UNCHARGED,
     ) -> None:
-        """Refuse what `tally` would refuse; counts nothing; see `core.protocols.Engine`.
-
-        Args:
-            state: what was charged by then.
-        """
+        """Refuse what `tally` would refuse, in a `state` of the charge; see `core.protocols.Engine`."""
         kernel.ready()
         codes = self._look()
         count_routes.check_contexts(contexts, schema or codes.schema, rows=codes.rows, state=state)
@@ -157,12 +147,7 @@ class LocalEngine:
     def tally(
         self, contexts: Sequence[Context], *, progress: Progress = silent
     ) -> tuple[Counts, ...]:
-        """Count all contexts; see `core.protocols.Engine`.
-
-        Raises:
-            EngineFailure: closed, not scanned, a context of another schema, or numba does not run.
-            ResourceLimit: more memory than `memory_limit`, or more than 2^63 keys or levels.
-        """
+        """Count all contexts; see `core.protocols.Engine`."""
         codes = self._look()
         self.check(contexts, state=MAY_BE_SPENT)
         try:
@@ -224,11 +209,7 @@ class LocalEngine:
         self._closed = True
 
     def _look(self) -> Store:
-        """The codes, wherever they are.
-
-        Raises:
-            EngineFailure: closed, or nothing was scanned.
-        """
+        """The codes, wherever they are; EngineFailure if closed, or nothing was scanned."""
         if self._closed:
             raise closed()
         if self._store is None:
@@ -277,13 +258,7 @@ class LocalEngine:
 
 
 def slabs(codes: Store, columns: Sequence[int] | None = None) -> Iterator[Codes]:
-    """The records, some at a time; those in memory all at once.
-
-    Args:
-        columns: positions that are needed; None for all.
-    Yields:
-        Codes that are good until the next ones are asked for; at least one, perhaps without rows.
-    """
+    """The records, some at a time, those in memory all at once; see `Slabs.read`."""
     if isinstance(codes, Slabs):
         yield from codes.read(columns)
     else:
@@ -293,9 +268,7 @@ def slabs(codes: Store, columns: Sequence[int] | None = None) -> Iterator[Codes]
 def parted(codes: Codes, parts: int, words: Words64) -> list[Codes]:
     """Records divided at random: each goes to one part, independently of what it says.
 
-    Args:
-        parts: how many, >= 1.
-        words: cryptographic words; a word modulo `parts` is uniform up to parts / 2^64.
+    A cryptographic word modulo `parts` is uniform up to parts / 2^64.
     """
     chosen = words(codes.rows) % np.uint64(parts)
     return [codes.part(chosen == np.uint64(part)) for part in range(parts)]

@@ -59,8 +59,6 @@ def scan(
 
     Args:
         source: what `read.source.read_slices` opens.
-        key: secret key of this installation's ledger.
-        options: how to read a text file; None for the defaults.
         numbers: positions of numeric columns whose numbers are kept beside their bins.
         threads: with two, fingerprints are made beside the codes.
     Returns:
@@ -107,13 +105,7 @@ def scan(
 
 
 def kept(slices: Iterable[Codes], schema: Schema, rows: int, spilling: Spilling) -> Codes | Slabs:
-    """Codes that come in slices, together; on disk where they are too many for memory.
-
-    Args:
-        rows: of all slices.
-    Raises:
-        ResourceLimit: the disk is full.
-    """
+    """Codes of `rows` rows in slices, together; on disk (ResourceLimit if full) where they are too many."""
     if rows * row_bytes(schema) <= spilling.above:
         parts = [empty_codes(schema, 0).T, *(part.by_column for part in slices)]
         return Codes(schema, np.concatenate(parts, axis=1).T, secret=True)

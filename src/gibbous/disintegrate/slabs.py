@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.protocols import Words64
 from gibbous.core.recode import Change, recoded, recoded_schema
 from gibbous.core.schema import Schema
+from gibbous.core.secret import Secret
 from gibbous.disintegrate.spill import SpillFile
 
 SLAB = 24 << 20  # bytes of codes and numbers of one slab
@@ -32,7 +32,7 @@ class Place:
     rows: int
 
 
-class Slabs:
+class Slabs(Secret):
     """Records of a schema on disk. Secret.
 
     Args:
@@ -58,12 +58,6 @@ class Slabs:
         self.rows = sum(place.rows for place in places)
         self._file, self._layout, self._changes = file, layout or schema, changes
 
-    def __repr__(self) -> str:
-        return "<Slabs, secret>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("codes of confidential records are never pickled")
-
     @property
     def bytes(self) -> int:
         """Bytes of the largest slab."""
@@ -77,10 +71,7 @@ class Slabs:
     def read(self, columns: Sequence[int] | None = None) -> Iterator[Codes]:
         """The records, slab by slab; at least one slab, which is empty where there are no records.
 
-        Args:
-            columns: positions that are needed; codes of other columns mean nothing. None for all.
-        Yields:
-            Codes that are good until the next ones are asked for.
+        Codes of columns that are not asked for mean nothing; all are good until the next ones are asked for.
         """
         if self._changes:
             columns = None  # new cut points look at other columns
@@ -115,14 +106,7 @@ class Slabs:
         )
 
     def split(self, parts: int, words: Words64, folder: Path, *, slab: int) -> list[Slabs]:
-        """Copies of the records in random parts; see `records.parted`.
-
-        Args:
-            folder: where the copies lie.
-            slab: bytes of a slab of theirs.
-        Raises:
-            ResourceLimit: the disk is full.
-        """
+        """Copies of the records in random parts, in slabs of so many bytes; see `records.parted`."""
         need = -(-self.rows * row_bytes(self.schema, self.numbers) // parts)
         writers = [
             SlabWriter(self.schema, self.numbers, folder, slab=slab, need=need)
@@ -141,11 +125,7 @@ class Slabs:
             raise
 
     def keep(self, chosen: Sequence[np.ndarray]) -> Slabs:
-        """Drop rows for good, each slab in its place.
-
-        Args:
-            chosen: bool (rows of the slab,), one a slab: what stays.
-        """
+        """Drop rows for good, each slab in its place; chosen: bool (rows of the slab,), what stays."""
         assert not self._changes
         places = []
         for place, stays in zip(self.places, chosen, strict=True):
@@ -185,17 +165,14 @@ class Slabs:
         return codes
 
 
-class SlabWriter:
-    """Encoded rows in, slabs on disk out.
+class SlabWriter(Secret):
+    """Encoded rows in, slabs on disk out; ResourceLimit where the disk is full.
 
     Args:
-        schema: of the codes.
         numbers: positions of the columns whose numbers come with them.
         folder: see `spill.scratch_folder`.
         slab: bytes of a slab, about.
         need: bytes of all slabs, as far as known.
-    Raises:
-        ResourceLimit: the disk is full.
     """
 
     def __init__(
@@ -215,21 +192,13 @@ class SlabWriter:
         self._filled = 0
         self._places: list[Place] = []
 
-    def __repr__(self) -> str:
-        return "<SlabWriter, secret>"
-
     @property
     def slab_rows(self) -> int:
         """Rows of every slab but the last."""
         return int(self._values.shape[1])
 
     def add(self, codes: np.ndarray, numbers: Mapping[int, np.ndarray]) -> None:
-        """Take more rows.
-
-        Args:
-            codes: (columns, rows).
-            numbers: position -> float64 (rows,).
-        """
+        """Take more rows: codes (columns, rows), and numbers, position -> float64 (rows,)."""
         done, rows = 0, codes.shape[1]
         while done < rows:
             take = min(rows - done, self.slab_rows - self._filled)

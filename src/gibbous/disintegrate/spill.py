@@ -17,7 +17,8 @@ from typing import NoReturn
 import numpy as np
 
 from gibbous.core.compiled import temporary_folder
-from gibbous.core.errors import EngineFailure, ResourceLimit
+from gibbous.core.errors import MAY_BE_SPENT, EngineFailure, ResourceLimit
+from gibbous.core.secret import Secret
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -27,14 +28,10 @@ def scratch_folder(given: Path | str | None = None) -> Path:
     return Path(given or os.environ.get("GIBBOUS_SCRATCH") or temporary_folder())
 
 
-class SpillFile:
+class SpillFile(Secret):
     """Blocks of bytes on disk, read back by place. Secret; only this process can reach it.
 
-    Args:
-        folder: where it is made; see `scratch_folder`.
-        need: bytes that it will take, as far as known; refused at once where the disk is too full.
-    Raises:
-        ResourceLimit: the folder is not there, cannot be written, or has too little room.
+    ResourceLimit where the folder is not there, cannot be written, or lacks the room that is needed.
     """
 
     __slots__ = ("_end", "_folder", "_handle", "_users")
@@ -50,12 +47,6 @@ class SpillFile:
         if need > free.f_bavail * free.f_frsize:
             self._close()
             raise _full(folder)
-
-    def __repr__(self) -> str:
-        return "<SpillFile, secret>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a file of confidential codes is never pickled")
 
     def __del__(self) -> None:
         self._close()
@@ -82,22 +73,14 @@ class SpillFile:
             self._close()
 
     def append(self, *arrays: np.ndarray) -> int:
-        """Write arrays one behind the other; return where they start.
-
-        Raises:
-            ResourceLimit: the disk is full.
-        """
+        """Write arrays one behind the other; return where they start; ResourceLimit if the disk is full."""
         start = self._end
         for array in arrays:
             self._end += self.put(self._end, array)
         return start
 
     def put(self, start: int, array: np.ndarray) -> int:
-        """Write an array at a place; return its number of bytes.
-
-        Raises:
-            ResourceLimit: the disk is full.
-        """
+        """Write an array at a place; return its number of bytes; ResourceLimit if the disk is full."""
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
         done = 0
         while done < len(data):
@@ -108,11 +91,7 @@ class SpillFile:
         return len(data)
 
     def get(self, start: int, array: np.ndarray) -> None:
-        """Fill an array, in one piece, from a place.
-
-        Raises:
-            EngineFailure: the file gives fewer bytes than were written.
-        """
+        """Fill an array, in one piece, from a place; EngineFailure where bytes that were written lack."""
         data = array.reshape(-1).view(np.uint8).data
         done = 0
         while done < len(data):
@@ -127,7 +106,7 @@ class SpillFile:
                     "It stays as it was written for the length of a run.",
                     "Check the disk, or name another folder with --scratch or GIBBOUS_SCRATCH, and "
                     "run again.",
-                    state="Nothing was released. A budget that this run had reserved stays spent.",
+                    state=MAY_BE_SPENT,
                 )
             done += got
 

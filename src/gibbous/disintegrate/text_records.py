@@ -11,16 +11,13 @@ import numpy as np
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.errors import UNCHARGED
-from gibbous.core.protocols import Progress, silent
+from gibbous.core.protocols import How, Progress, silent
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Sparse
 from gibbous.disintegrate.records import LocalEngine
 
 if TYPE_CHECKING:
     import polars as pl
-
-How = Callable[[Any, Column], np.ndarray]
-"""(texts, column) -> int32 code, or float64 number, of each text: public, and of one text at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -88,13 +85,7 @@ class TextEngine(LocalEngine):
         """Nothing: a table of classes fits everywhere."""
 
     def coded(self, schema: Schema, how: How, numbers: How | None = None) -> LocalEngine:
-        """An engine with the codes of the same rows under a public schema.
-
-        Args:
-            schema: whose columns are among those that were read.
-            how: the code of a text in a column; it refuses none.
-            numbers: the number of a text in a column of bounds alone, to be kept beside its code.
-        """
+        """An engine with the codes of the same rows; see `core.protocols.TextRecords`."""
         values = [self._rows(how, column).astype(np.uint32) for column in schema]
         kept = [
             (place, self._rows(numbers, column))
@@ -115,11 +106,7 @@ class TextEngine(LocalEngine):
     def texts(
         self, names: Sequence[str], how: Callable[[str, Any], Any]
     ) -> Iterator[tuple[list[str], Sparse]]:
-        """The different texts of columns with their exact counts. Secret.
-
-        Args:
-            how: (column name, texts) -> texts as they are counted, null for those that are not.
-        """
+        """The different texts of columns with exact counts. Secret; see `core.protocols.TextRecords`."""
         import polars as pl
 
         for name in names:

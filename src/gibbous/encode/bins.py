@@ -28,13 +28,8 @@ _TOO_LOW, _TOO_HIGH, _NOT_A_NUMBER, _NOT_FINITE, _NOT_WHOLE = -2, -3, -4, -5, -6
 
 
 def bin_codes(values: pl.Series, column: Column) -> tuple[np.ndarray, list[Fault]]:
-    """Codes of a numeric or date column, and what does not fit.
+    """Codes of a numeric or date column, int32 (rows,), 0 where null; and what does not fit.
 
-    Args:
-        values: numbers, booleans, days, or text; nulls allowed.
-        column: its description.
-    Returns:
-        int32 (rows,), 0 where null; and the faults.
     Raises:
         SchemaMismatch: the type of the column has nothing to do with its kind.
         UsageError: bounds of whole numbers beyond 64 bits.
@@ -60,12 +55,9 @@ def bin_codes(values: pl.Series, column: Column) -> tuple[np.ndarray, list[Fault
 
 
 def numbers(values: pl.Series, column: Column) -> np.ndarray:
-    """Numbers of a numeric or date column that `bin_codes` accepted, within its bounds.
+    """Numbers of a column that `bin_codes` accepted, float64 (rows,), within its bounds.
 
-    Args:
-        values: as for `bin_codes`.
-    Returns:
-        float64 (rows,); dates as proleptic ordinals; the lower bound where null.
+    Dates are proleptic ordinals; null gives the lower bound.
     """
     low, high = float(column.edges[0]), float(column.edges[-1])
     if column.kind == "date":
@@ -90,11 +82,7 @@ def numbers(values: pl.Series, column: Column) -> np.ndarray:
 
 
 def check_bounds(column: Column) -> None:
-    """Refuse bounds of whole numbers beyond 64 bits.
-
-    Raises:
-        UsageError: a bound does not fit.
-    """
+    """Raise UsageError for bounds of whole numbers beyond 64 bits."""
     ends = column.edges[0], column.edges[-1]
     if (column.integer or column.kind == "date") and any(not -(2**63) <= e < 2**63 for e in ends):
         raise UsageError(

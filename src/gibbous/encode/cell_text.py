@@ -72,14 +72,7 @@ _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
 def classes(texts: pl.Series, column: Column | None = None) -> np.ndarray:
-    """The class of each text.
-
-    Args:
-        texts: cells, text; null is missing.
-        column: not looked at: the classes are the same for all.
-    Returns:
-        int32 (texts,): positions in CLASSES.
-    """
+    """The class of each text (null is missing), int32 (texts,): positions in CLASSES, for any column."""
     cells = texts.str.strip_chars()
     out = np.full(len(cells), CLASSES.index("text"), dtype=np.int32)
     free = ~_missing(cells)
@@ -149,13 +142,9 @@ def numbers_as_read(values: pl.Series, column: Column) -> np.ndarray:
 
 
 def moved(values: pl.Series, column: Column, codes: np.ndarray) -> np.ndarray:
-    """Which cells the schema shows as something else: other, missing, a bound, or another level.
+    """Which cells, bool (rows,), a schema that refused none shows as something else.
 
-    Args:
-        values: cells as they were read.
-        codes: of these cells under the column, which refused none.
-    Returns:
-        bool (rows,).
+    That is other, missing, a bound, or another level; `codes` are those of the cells.
     """
     if not column.binned and not lenient(column):
         return np.asarray(codes == (-1 if column.other_code is None else column.other_code))
@@ -179,11 +168,7 @@ def moved(values: pl.Series, column: Column, codes: np.ndarray) -> np.ndarray:
 
 
 def as_cells(values: pl.Series, form: str | None = None) -> pl.Series:
-    """A column of any type as the text of its cells.
-
-    Args:
-        form: of days that are not text; None: ISO 8601.
-    """
+    """A column of any type as the text of its cells; days that are not text in a form, or as ISO 8601."""
     if form and values.dtype == pl.Date:
         values = values.cast(pl.Datetime)
     if isinstance(values.dtype, pl.Datetime):
@@ -192,16 +177,11 @@ def as_cells(values: pl.Series, form: str | None = None) -> pl.Series:
 
 
 def lenient_codes(texts: pl.Series, column: Column) -> np.ndarray:
-    """Codes of texts under a column; none is refused.
+    """Codes of texts (null is missing) under a column, int32 (texts,); none is refused.
 
     Numbers and days beyond the bounds are moved to them. What does not parse, or is not a level, becomes
     other, else missing; what is missing becomes missing, else other. Without either it becomes the
     first level, or the middle bin: that is for the few cells that noisy counts do not show.
-
-    Args:
-        texts: cells, text; null is missing.
-    Returns:
-        int32 (texts,).
     """
     cells = plain_text(texts)
     usual = column.bins // 2 if column.ordered else 0

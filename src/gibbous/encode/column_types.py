@@ -51,12 +51,7 @@ def type_of(text: str) -> Any:
 
 
 def fitting(schema: Schema, given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """The given types that every value of their column can have, by name, in the order of the schema.
-
-    Args:
-        schema: public.
-        given: name -> `type_text` of the input; names that the schema lacks are left out.
-    """
+    """The given types (name -> `type_text`) that every value of their column can have, in schema order."""
     return tuple(
         (column.name, given[column.name])
         for column in schema
@@ -88,11 +83,7 @@ def fits(column: Column, text: str) -> bool:
 
 
 def typed(values: pl.Series, column: Column, text: str) -> pl.Series:
-    """Values of a column as a type that `fits` it.
-
-    Args:
-        values: as `decode` makes them: plain.
-    """
+    """Values of a column, as `decode` makes them, as a type that `fits` it."""
     import polars as pl
 
     from gibbous.encode.levels import output_labels
@@ -121,11 +112,7 @@ def typed(values: pl.Series, column: Column, text: str) -> pl.Series:
 
 
 def dictionary_casts(schema: Schema, given: Mapping[str, str]) -> list[pl.Expr]:
-    """Text of a file that `decode` wrote -> the dictionaries it was: those asked for, and ordinal ones.
-
-    Args:
-        given: name -> type, as for `fitting`.
-    """
+    """Text of a file that `decode` wrote -> the dictionaries it was: those asked for, and ordinal ones."""
     import polars as pl
 
     from gibbous.encode.levels import output_labels

@@ -99,11 +99,7 @@ def _known(column: Column, codes: np.ndarray, numbers: np.ndarray) -> pl.Series:
     from gibbous.encode.bins import check_bounds
 
     check_bounds(column)
-    inside = np.clip(
-        numbers,
-        float(column.edges[0]),
-        float(column.edges[-1]),
-    )
+    inside = np.clip(numbers, float(column.edges[0]), float(column.edges[-1]))
     if column.integer or column.kind == "date":
         inside = np.rint(inside).astype(np.int64)
     elif column.decimals is not None:

@@ -33,7 +33,6 @@ def encode(
 
     Args:
         frame: columns as `read.source.read_columns` gives them; not modified.
-        schema: the declared schema.
         words: cryptographic 64-bit words, for cutting persons with too many rows; None takes the
             operating system's.
         max_levels: most codes of one column.
@@ -55,9 +54,7 @@ class Encoder:
     """The same from slices of rows, kept together in memory.
 
     Args:
-        schema: the declared schema.
         rows: number of rows of all slices together.
-        words, max_levels: as for `encode`.
         numbers: positions of numeric columns whose numbers are kept beside their bins.
     """
 
@@ -87,11 +84,7 @@ class Encoder:
         return self._faults.rows
 
     def add(self, frame: pl.DataFrame) -> None:
-        """Encode the next rows; what does not fit is collected.
-
-        Raises:
-            SchemaMismatch: names or types of the columns do not fit.
-        """
+        """Encode the next rows; what does not fit is collected, but for names and types of columns."""
         part = self._slices.encode(frame)
         rows = slice(self.done, self.done + frame.height)
         self._values.T[:, rows] = part.codes
@@ -103,11 +96,7 @@ class Encoder:
             self._people.append(frame.get_column(unit.column))
 
     def finish(self) -> Codes:
-        """Codes of all rows; see `encode`.
-
-        Raises:
-            SchemaMismatch: a value or a row does not fit.
-        """
+        """Codes of all rows; see `encode`."""
         self._faults.refuse()
         numbers = tuple(self._numbers.items())
         codes = Codes(self._schema, self._values, secret=True, numbers=numbers)
@@ -150,11 +139,8 @@ class SliceEncoder:
     """Slices of rows in, codes and faults of each slice out; keeps nothing of them.
 
     Args:
-        schema: the declared schema.
-        max_levels: most codes of one column.
+        max_levels: most codes of one column; beyond, SchemaMismatch.
         numbers: positions of numeric columns whose numbers are wanted, too.
-    Raises:
-        SchemaMismatch: a column has more than `max_levels` codes.
     """
 
     def __init__(
@@ -173,13 +159,7 @@ class SliceEncoder:
         self._rules = [Schema(schema.columns, impossible=(rule,)) for rule in schema.impossible]
 
     def encode(self, frame: pl.DataFrame) -> Slice:
-        """Encode some rows.
-
-        Args:
-            frame: columns as `read.source` gives them; not modified.
-        Raises:
-            SchemaMismatch: names or types of the columns do not fit.
-        """
+        """Encode some rows; SchemaMismatch where names or types of the columns do not fit."""
         if not self._known:
             conform(frame.schema, self._schema)
             self._known = True
@@ -201,11 +181,7 @@ class SliceEncoder:
 
 
 class Faults:
-    """What does not fit, over all slices.
-
-    Args:
-        schema: the declared schema.
-    """
+    """What does not fit, over all slices."""
 
     def __init__(self, schema: Schema) -> None:
         self.rows = 0
@@ -231,12 +207,7 @@ class Faults:
         self.rows += rows
 
     def refuse(self) -> None:
-        """Raise one error for everything that does not fit.
-
-        Raises:
-            SchemaMismatch: a value is outside its levels or bounds, unreadable, or missing without
-                being declared so; a row is declared impossible.
-        """
+        """Raise one SchemaMismatch for everything that does not fit."""
         refuse(in_order(self._faults))
         for number, first in sorted(self._impossible.items()):
             rule = self._schema.impossible[number - 1]
@@ -252,14 +223,9 @@ class Faults:
 def encode_column(
     values: pl.Series, column: Column, accepted: levels.Accepted | None = None
 ) -> tuple[np.ndarray, list[Fault]]:
-    """Codes of one column, and what does not fit.
+    """Codes of one column (rows,), whole numbers, meaningful where there are no faults; and the faults.
 
-    Args:
-        values: the column.
-        column: its description.
-        accepted: its `levels.accepted`, if it is known already.
-    Returns:
-        Whole numbers (rows,), meaningful where there are no faults; and the faults.
+    `accepted` is its `levels.accepted`, if that is known already.
     """
     if cell_text.lenient(column):
         return cell_text.column_codes(values, column), []

@@ -43,79 +43,67 @@ class Fault:
 
 
 OUTSIDE = (
+    "UNKNOWNLEVEL",
     "values outside its declared levels",
     "Values are among the declared levels; the domain is never extended from the data.",
     "Add the levels to the schema, or declare other = '__other__' to catch them.",
 )
 BOUNDS = (
+    "BOUNDS",
     "values outside its declared bounds",
     "Values lie between lower and upper.",
     "Widen the bounds in the schema, or declare clamp = true to move values to the bound.",
 )
 MISSING = (
+    "MISSINGVALUE",
     "missing values",
     "The column is declared without missing values.",
     "Set missing = true in the schema, or complete the data.",
 )
 NUMBER = (
+    "NOTANUMBER",
     "values that are not numbers",
     "Numbers are written 12, -0.5 or 1e3; infinities and nan are not numbers.",
     "Correct the values, set null to the text that means missing, or use kind = 'nominal'.",
 )
 FINITE = (
+    "NOTFINITE",
     "values that are infinite or nan",
     "Values are finite; missing values are null.",
     "Correct the values; clamp = true moves infinities to the bound.",
 )
 WHOLE = (
+    "NOTWHOLE",
     "values that are not whole numbers",
     "The column is declared integer = true; floats beyond 2^53 are not exact.",
     "Set integer = false in the schema, or correct the values.",
 )
 DAY = (
+    "NOTADAY",
     "values that are not days in the declared form",
     "Days are ISO text (2020-01-31) unless the schema declares their format.",
     "Declare it, for example format = '%d/%m/%Y'; it is never guessed.",
 )
-NAMES = {
-    OUTSIDE: "UNKNOWNLEVEL",
-    BOUNDS: "BOUNDS",
-    MISSING: "MISSINGVALUE",
-    NUMBER: "NOTANUMBER",
-    FINITE: "NOTFINITE",
-    WHOLE: "NOTWHOLE",
-    DAY: "NOTADAY",
-}
 
 _ORDER = (DAY, NUMBER, FINITE, WHOLE, BOUNDS, OUTSIDE, MISSING)
 
 
 def in_order(faults: Mapping[tuple[int, str], Fault]) -> list[Fault]:
     """Faults by (place of the column, name): column by column, what is unreadable first."""
-    rank = [NAMES[kind] for kind in _ORDER]
+    rank = [kind[0] for kind in _ORDER]
     return [faults[k] for k in sorted(faults, key=lambda k: (k[0], rank.index(k[1])))]
 
 
-def found(kind: tuple[str, str, str], column: str, bad: np.ndarray) -> list[Fault]:
-    """The fault of the records in a mask, if there are any.
-
-    Args:
-        kind: one of the kinds of this module.
-        column: name of the column.
-        bad: bool (rows,).
-    """
+def found(kind: tuple[str, str, str, str], column: str, bad: np.ndarray) -> list[Fault]:
+    """The fault, of a kind of this module, of the records in a mask, bool (rows,), if there are any."""
     if not bad.any():
         return []
-    what, allowed, fix = kind
-    return [Fault(NAMES[kind], column, what, int(bad.argmax()) + 1, allowed, fix)]
+    name, what, allowed, fix = kind
+    return [Fault(name, column, what, int(bad.argmax()) + 1, allowed, fix)]
 
 
 def refuse(faults: list[Fault]) -> None:
-    """Raise one error that names every faulty column.
-
-    Raises:
-        SchemaMismatch: there is at least one fault.
-    """
+    """Raise one SchemaMismatch that names every faulty column, if there is any."""
     if not faults:
         return
     first = faults[0]

@@ -22,17 +22,11 @@ _EXACT = 2.0**53
 
 
 def level_codes(values: pl.Series, column: Column, accepted: Accepted | None = None) -> np.ndarray:
-    """Codes of a nominal, ordinal or binary column.
+    """Codes of a nominal, ordinal or binary column, (rows,); -1 outside the levels, or null.
 
     One level has one code however it is written: `True`, `true` and 1 for a boolean level, 7 and
-    7.0 for a whole-number level, -0.0 and 0.0. Text levels match letter by letter.
-
-    Args:
-        values: text, whole numbers, numbers, booleans or days; nulls allowed.
-        column: its description.
-        accepted: its `accepted`, if it is known already.
-    Returns:
-        Whole numbers (rows,), possibly read-only; -1 where the value is outside the levels or null.
+    7.0 for a whole-number level, -0.0 and 0.0. Text levels match letter by letter. The array may be
+    read-only; `accepted` is that of the column, if it is known already.
     """
     accepted = accepted or _accepted(column)
     known = accepted.known
@@ -68,14 +62,7 @@ def as_text(values: pl.Series) -> pl.Series:
 
 
 def by_unique(values: pl.Series, code_of: Callable[[Any], int]) -> np.ndarray:
-    """Apply a function once a distinct value.
-
-    Args:
-        values: any hashable type; nulls give -1.
-        code_of: value -> code, or -1.
-    Returns:
-        int64 (rows,).
-    """
+    """Apply a function (value -> code, or -1) once a distinct value; nulls give -1. int64 (rows,)."""
     distinct = values.drop_nulls().unique()
     codes = pl.Series([code_of(v) for v in distinct.to_list()], dtype=pl.Int64)
     if len(distinct) == 0:
@@ -292,12 +279,7 @@ def dictionaries(schema: Schema) -> dict[str, pl.Enum]:
 
 
 def coded(frame: pl.DataFrame, known: Mapping[str, pl.Enum]) -> pl.DataFrame:
-    """Replace text columns by dictionaries where every text is known; the values are the same.
-
-    Args:
-        frame: any columns.
-        known: name -> its dictionary, from `dictionaries`.
-    """
+    """Replace text columns by their dictionaries where every text is known; the values are the same."""
     shorter = []
     for name, dtype in frame.schema.items():
         if dtype == pl.String and name in known:

@@ -50,15 +50,11 @@ class NoisyTables:
 
 
 def read_noisy_tables(folder: str | Path, schema: Schema) -> NoisyTables:
-    """Read a folder of noisy tables.
+    """Read a folder of noisy tables; UsageError where it is unreadable, unfit, or lacks a cell.
 
-    Args:
-        folder: holds tables.toml (maker, claim, and of each table its file, noise and scale) and the
-            CSV files it names: one row a cell, a column for each column of the schema that the table
-            is over, and `count`.
-        schema: declared: its levels and bins are those of the tables.
-    Raises:
-        UsageError: a file cannot be read, does not fit the schema, or lacks a cell.
+    It holds tables.toml (maker, claim, and of each table its file, noise and scale) and the CSV files
+    that this names: one row a cell, a column for each column of the (declared) schema that the table is
+    over, and `count`.
     """
     place, digest = Path(folder), hashlib.sha256()
     try:

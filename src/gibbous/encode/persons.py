@@ -11,16 +11,10 @@ from gibbous.read.fields import shown
 
 
 def bounded(people: pl.Series, max_rows: int, words: Words64) -> np.ndarray | None:
-    """Which rows stay when each person keeps at most `max_rows` rows, uniformly at random.
+    """Which rows stay, bool (rows,), when each person keeps at most `max_rows`, uniformly at random.
 
-    Args:
-        people: identifier of each row.
-        max_rows: the most rows of one person, >= 1.
-        words: cryptographic 64-bit words; asked for only when somebody has too many rows.
-    Returns:
-        bool (rows,), or None when every row stays.
-    Raises:
-        SchemaMismatch: a row has no identifier.
+    Gives None when every row stays; SchemaMismatch where one has no identifier. Cryptographic 64-bit
+    words are asked for only when somebody has too many rows.
     """
     row = first_without(people)
     if row:
@@ -65,11 +59,7 @@ def first_without(people: pl.Series) -> int:
 
 
 def no_person(column: str, row: int) -> SchemaMismatch:
-    """The error for a row that belongs to nobody.
-
-    Args:
-        row: the first such, from 1.
-    """
+    """The error for rows that belong to nobody, the first counted from 1."""
     return SchemaMismatch(
         "NULLID",
         f"Column {shown(column)}, the person identifier, is missing, first in data row {row:,}.",

@@ -20,11 +20,7 @@ def placed(
 ) -> np.ndarray:
     """A number or day (a proleptic ordinal) within the bin of each row; of the missing, any.
 
-    Args:
-        column: numeric or date.
-        codes: of its bins, (rows,).
-        rows: their numbers, uint64.
-        stream: names the words that they are drawn with.
+    `rows` are their numbers, uint64; `stream` names the words that they are drawn with.
     """
     from gibbous.encode.bins import check_bounds
 
@@ -45,12 +41,7 @@ def placed(
 def stepped(column: Column, codes: np.ndarray, draw: np.ndarray) -> np.ndarray:
     """A step of its bin for each row, in proportion to the weights; evenly drawn from, it is the law within.
 
-    Args:
-        column: with `within`.
-        codes: of its bins, (rows,).
-        draw: uint64 (rows,).
-    Returns:
-        Codes of its steps, and their number where a value is missing.
+    Codes of steps, and their number where a value is missing; draw: uint64 (rows,).
     """
     assert column.within is not None
     steps = column.within.edges

@@ -16,13 +16,8 @@ _BIN, _SPOT = 0, 1  # kinds of words
 def mend(rows: RuleRows, law: Law, fixed: frozenset[int], stream: tuple[int, ...]) -> None:
     """Move rows, all of which break a law, until it holds, as far as one column after the other can.
 
-    The column named last moves first; a column that is computed before all others. Where none of
-    them may move, the condition is left.
-
-    Args:
-        rows: changed in place.
-        fixed: positions of columns that stay.
-        stream: names the words of this call.
+    The column named last moves first; a column that is computed before all others; fixed ones stay.
+    Where none of them may move, the condition is left. Rows are changed in place.
     """
     left = np.arange(len(rows.names))
     for place in _order(law.then):

@@ -95,11 +95,7 @@ def ruled(
 
 
 def rows_that_break(codes: Codes) -> np.ndarray:
-    """How many rows break each rule of their schema; numbers of the columns they name are known.
-
-    Args:
-        codes: with the numbers of all columns of bins that a rule names.
-    """
+    """How many rows break each rule of their schema; numbers of the columns they name are known."""
     schema = codes.schema
     laws = laws_of(schema.columns, schema.rules)
     held = {place: codes.by_column[place] for place in laws.places}
@@ -116,11 +112,7 @@ def rows_that_break(codes: Codes) -> np.ndarray:
 
 
 def check_rules(schema: Schema) -> Schema:
-    """The schema; refused if no row keeps its rules.
-
-    Raises:
-        SchemaMismatch: it names the fewest rules that leave no row.
-    """
+    """The schema; SchemaMismatch with the fewest rules that leave no row, if there are such."""
     if schema.rules:
         kept_row(schema.columns, schema.rules)
     return schema
@@ -128,11 +120,7 @@ def check_rules(schema: Schema) -> Schema:
 
 @lru_cache(maxsize=64)
 def kept_row(columns: tuple[Column, ...], rules: tuple[Rule, ...]) -> RuleRows:
-    """One row that keeps all rules, the same for all who ask.
-
-    Raises:
-        SchemaMismatch: none was found.
-    """
+    """One row that keeps all rules, the same for all who ask; SchemaMismatch if none was found."""
     row = _search(columns, rules)
     if row is not None:
         return row

@@ -60,12 +60,7 @@ class Add:
 
     @staticmethod
     def within(epsilon: Fraction, max_rows: int = 1) -> Add:
-        """The least alpha, to twelve digits, whose draws cost at most `epsilon` nats each.
-
-        Args:
-            epsilon: > 0.
-            max_rows: most rows of one privacy unit.
-        """
+        """The least alpha, to twelve digits, whose draws cost at most `epsilon` > 0 nats each."""
         return Add(alpha_from_eps0(min(epsilon, LARGEST), max_rows))
 
     @property
@@ -97,12 +92,7 @@ class Add:
         return self.loss(2, "add_remove")
 
     def weights(self, counts: np.ndarray) -> np.ndarray:
-        """Exact integer weights n D + A.
-
-        Args:
-            counts: n[key, level], int64 (keys, levels); secret.
-        Returns:
-            uint64 (keys, levels); each row sums to less than 2**63.
+        """Exact integer weights n D + A of secret counts, int64 (keys, levels): uint64, rows below 2**63.
 
         A count above what 62 bits hold is read as that limit, which keeps the guarantee: it moves
         by at most one when a record comes or goes.

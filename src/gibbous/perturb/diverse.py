@@ -70,12 +70,9 @@ class Diverse:
         return min(power, Fraction(levels))
 
     def check(self, levels: int) -> None:
-        """Refuse an l that a column with so many levels cannot reach.
+        """Raise ParameterError for an l that a column with so many levels, at least 2, cannot reach.
 
-        A column with one level is let through: its value is public and never redrawn.
-
-        Raises:
-            ParameterError: 1 < levels < l.
+        The value of a column with one level is public and never redrawn.
         """
         if 1 < levels < self.l:
             raise ParameterError(
@@ -88,12 +85,7 @@ class Diverse:
     def weights(self, counts: np.ndarray) -> np.ndarray:
         """Probabilities Q = (1 - beta) n / N + beta / C with the least beta of each key.
 
-        Args:
-            counts: n[key, level], int64 (keys, levels); secret.
-        Returns:
-            float64 (keys, levels); each row sums to 1; uniform where N = 0.
-        Raises:
-            ParameterError: l is more than the levels there are.
+        Of secret counts, int64 (keys, levels); float64, rows sum to 1, uniform where N = 0.
         """
         return mixed_with_uniform(conditional(counts), self._mixing(counts))
 

@@ -48,13 +48,7 @@ class Mix:
         return math.ceil(self.beta * _UNIT)
 
     def weights(self, counts: np.ndarray) -> np.ndarray:
-        """Exact integer weights (1 - beta) C n + beta N, times 2**20.
-
-        Args:
-            counts: n[key, level], int64 (keys, levels); secret.
-        Returns:
-            uint64 (keys, levels).
-        """
+        """Exact weights (1 - beta) C n + beta N, times 2**20, uint64, of secret int64 (keys, levels)."""
         levels = max(counts.shape[1], 1)
         kept = np.minimum(counts, _ROOM // (_UNIT * levels * levels)).astype(np.uint64)
         totals = kept.sum(axis=1, keepdims=True)

@@ -46,13 +46,7 @@ class Tilt:
             )
 
     def weights(self, counts: np.ndarray) -> np.ndarray:
-        """Exact integer weights.
-
-        Args:
-            counts: n[key, level], int64 (keys, levels); secret.
-        Returns:
-            uint64 (keys, levels); the largest count of a key has the largest weight.
-        """
+        """Exact weights, uint64, the largest for the largest count, of secret int64 (keys, levels)."""
         if counts.size == 0:
             return np.ones(counts.shape, dtype=np.uint64)
         ladder = _ladder(self.epsilon, min(_BITS, 62 - counts.shape[1].bit_length()))

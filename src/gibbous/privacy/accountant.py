@@ -1,4 +1,4 @@
-"""Adding up claims: purchases in, one total or a yes-or-no out; exact, and rounded against us."""
+"""Adding up claims: purchases and a budget in, a yes or no out; exact, and rounded against us."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import reduce
 from operator import attrgetter
 
 from gibbous.core.claim import KINDS, Claim, Kind, approximate, gdp, zcdp
@@ -64,32 +63,8 @@ def within(budget: Claim, spends: Iterable[Claim] | Counter[Claim]) -> bool:
     return _total(times, _epsilon) <= budget.epsilon and _total(times, _delta) <= budget.delta
 
 
-def compose(spends: Sequence[Claim]) -> Claim:
-    """The total of purchases on the same records, in one definition.
-
-    pure and zCDP together become zCDP, pure and Gaussian DP Gaussian DP, and zCDP and Gaussian DP zCDP;
-    pure and approximate become approximate. zCDP or Gaussian DP with approximate has no total without
-    a delta: convert by `as_approximate` first, or ask `within`.
-
-    Args:
-        spends: at least one.
-    Raises:
-        PrivacyRefused: relations differ, or kinds have no common definition.
-    """
-    if not spends:
-        raise ValueError("nothing to compose")
-    kinds = {spend.kind for spend in spends}
-    if kinds == {"pure", "gdp"}:
-        spends = [as_gdp(spend) for spend in spends]
-    elif len(kinds) > 1 and kinds <= {"pure", "zcdp", "gdp"}:
-        spends = [as_zcdp(spend) for spend in spends]
-    elif kinds == {"pure", "probabilistic"}:
-        spends = [replace(spend, kind="probabilistic") for spend in spends]
-    return reduce(Claim.then, spends)
-
-
 def as_zcdp(claim: Claim) -> Claim:
-    """A pure claim as zCDP: rho = epsilon tanh(epsilon / 2), rounded up; mu-Gaussian DP: mu^2 / 2.
+    """A claim as zCDP, rounded up: epsilon tanh(epsilon / 2) of a pure one, mu^2 / 2 of mu-Gaussian DP.
 
     Raises:
         PrivacyRefused: the claim is none of these, or has a delta beside its mu.
@@ -98,7 +73,7 @@ def as_zcdp(claim: Claim) -> Claim:
         return _relabel(zcdp(claim.mu_squared / 2), claim)
     if claim.kind not in _COVERS["zcdp"] or claim.delta:
         raise _no_conversion(claim.kind, "zcdp")
-    return _as_zcdp(claim)
+    return claim if claim.kind == "zcdp" else _relabel(zcdp(_rho(claim)), claim)
 
 
 def as_gdp(claim: Claim) -> Claim:
@@ -286,10 +261,6 @@ def _rho(spend: Claim) -> Fraction:
     # (epsilon, delta)-DP is delta-approximate zCDP with the rho of its pure part
     # [Bun, Steinke 2016, lemma 8.8; the pure part as Kairouz, Oh, Viswanath 2015]; the deltas add.
     return _converted(spend) + (pure_to_zcdp(spend.epsilon) if spend.epsilon > 0 else 0)
-
-
-def _as_zcdp(claim: Claim) -> Claim:
-    return claim if claim.kind == "zcdp" else _relabel(zcdp(_rho(claim)), claim)
 
 
 def _has_mu(claim: Claim) -> bool:

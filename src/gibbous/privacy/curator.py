@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from threading import Event
-from typing import Any, NoReturn
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -29,13 +29,14 @@ from gibbous.core.protocols import (
 )
 from gibbous.core.recode import Change, recoded_schema
 from gibbous.core.schema import Schema
+from gibbous.core.secret import Secret
 from gibbous.core.tables import Counts, Table
 from gibbous.privacy import entropy
 from gibbous.privacy.calibrate.gdp import choice_price
 from gibbous.privacy.purse import Purse
 
 
-class Curator:
+class Curator(Secret):
     """Holds an engine with scanned records, and a budget that was reserved for them.
 
     Each method is one mechanism: it computes the price from the noise (or the draw) itself, checks
@@ -84,9 +85,6 @@ class Curator:
     def __repr__(self) -> str:
         return f"<Curator, {'open' if self._engine else 'closed'}>"
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a curator is never pickled")
-
     @property
     def schema(self) -> Schema:
         """The public schema."""
@@ -113,13 +111,8 @@ class Curator:
         return tuple(self._purse.longest().elements())
 
     def noisy_counts(self, contexts: Sequence[Context], noise: Noise) -> tuple[Table, ...]:
-        """Spend: count the contexts once and add noise once, as one joint release.
+        """Spend: count the contexts once and add noise once, as one joint release; see `CuratorLike`.
 
-        Args:
-            contexts: one histogram each; a record is in one cell of every one.
-            noise: knows its price for that many histograms.
-        Returns:
-            One public table a context.
         Raises:
             PrivacyRefused: the price is not covered, or a context with support "seen" comes with
                 noise that has no stability threshold.
@@ -151,18 +144,7 @@ class Curator:
         accounting: Measure = "pure",
         among: Callable[[np.ndarray], np.ndarray] | None = None,
     ) -> int:
-        """Spend: pick one candidate by the exponential mechanism.
-
-        Args:
-            contexts: what the score looks at; counted once and kept inside until the end.
-            score: secret counts of `contexts` -> float64 (candidates,).
-            sensitivity: how much one row can change any score, under this run's relation.
-            among: public map from scores to those of the candidates; a score has one list of contexts
-                then, and is computed once for all picks that ask for it.
-            epsilon, accounting: see `calibrate.gdp.choice_price`.
-        Returns:
-            Index of the chosen candidate: of a score, or of what `among` returned.
-        """
+        """Spend: pick one candidate by the exponential mechanism; see `CuratorLike`."""
         price = choice_price(epsilon, accounting)
         self._pay(replace(price, relation=self._relation, source="exponential mechanism"))
         scores = self._scores.get(score) if among else None
@@ -177,13 +159,8 @@ class Curator:
     def noisy_moments(
         self, moments: Sequence[Moment], noises: Sequence[MomentNoise]
     ) -> tuple[Table, ...]:
-        """Spend: sum numbers within cells and add integer noise once.
+        """Spend: sum numbers within cells and add integer noise once; one table a moment, in grid units.
 
-        Args:
-            moments: sums of grid numbers, or of products of two.
-            noises: one a moment; each knows its price.
-        Returns:
-            One public table a moment, in grid units.
         Raises:
             PrivacyRefused: the price is not covered, or a moment's bound is below what a record adds
                 under this curator's schema.
@@ -205,26 +182,21 @@ class Curator:
         )
 
     def recoded(self, changes: Mapping[int, Change]) -> Curator:
-        """The same run seen under a coarser public schema, with the same budget; free.
-
-        Args:
-            changes: public maps by column position: from the schema, or from noisy tables.
-
-        The view is closed with this curator.
-        """
-        return self._view(self._open().recoded(changes), self._purse, changes)
+        """A view under a coarser public schema, with the same budget; free; closed with this curator."""
+        engine, schema = self._open().recoded(changes), recoded_schema(self._schema, changes)
+        return self._view(engine, self._purse, schema)
 
     def on_parts(
         self, parts: int, work: Callable[[Curator, int], T], *, memory: int = 0
     ) -> list[T]:
         """Work on random parts of the records, on as many at once as there are threads; free.
 
+
         A record's part is drawn with cryptographic words, whatever it says, so that one record is in
         one part: what is spent on a part is spent beside the others (docs/proofs/noise.md, random parts;
         both relations: a record that is replaced keeps its part).
 
         Args:
-            parts: how many, >= 1.
             work: (the same run on a part, its number) -> result.
             memory: bytes that one part needs: no more run at once than fit the engine's limit.
         Returns:
@@ -258,28 +230,15 @@ class Curator:
             )
         purses = self._purse.divided(parts)
         engines = self._open().split(parts, self._words)
-        return tuple(self._view(e, p, {}) for e, p in zip(engines, purses, strict=True))
+        return tuple(self._view(e, p, self._schema) for e, p in zip(engines, purses, strict=True))
 
     def draw(self, contexts: Sequence[Context], draw: RowDraw, rows: int) -> Codes:
-        """Spend: draw rows from exact counts; the draw itself is the mechanism.
-
-        Args:
-            contexts: what the draw conditions on.
-            draw: knows its price, and draws with cryptographic words.
-            rows: rows of all sets together.
-        Returns:
-            Public codes (rows, columns).
-        """
+        """Spend: draw rows of all sets from exact counts; the draw itself is the mechanism."""
         self._pay(draw.cost(contexts, rows, self._relation, self.max_rows))
         return draw(self._count(contexts, keep=True), self._schema, rows, self._words)
 
     def report(self, stage: str, done: int, total: int) -> None:
-        """Tell whoever watches how far a method is; free, and only ever public numbers.
-
-        Args:
-            stage: for people.
-            done, total: computed from the plan, from what was paid, or from noisy tables.
-        """
+        """Tell whoever watches how far a method is; free, and only ever public numbers."""
         self._progress(stage, done, total)
 
     def close(self) -> None:
@@ -315,8 +274,7 @@ class Curator:
             raise _closed()
         return self._engine
 
-    def _view(self, engine: Engine, purse: Purse, changes: Mapping[int, Change]) -> Curator:
-        schema = recoded_schema(self._schema, changes) if changes else self._schema
+    def _view(self, engine: Engine, purse: Purse, schema: Schema) -> Curator:
         view = Curator(
             engine,
             purse.budget,

@@ -35,15 +35,7 @@ _LARGEST_STEP = 1 << 51  # up to here a float64 is exact to a quarter of a step
 
 
 def words(count: int) -> np.ndarray:
-    """Uniform 64-bit words from the operating system.
-
-    Args:
-        count: how many; >= 0.
-    Returns:
-        uint64 (count,).
-    Raises:
-        EngineFailure: the operating system gives no entropy. There is no other source.
-    """
+    """Uniform 64-bit words, uint64 (count,), from the operating system; EngineFailure if it gives none."""
     out = np.empty(count, dtype=np.uint64)
     for start in range(0, count, 1 << 20):
         part = min(1 << 20, count - start)
@@ -133,11 +125,7 @@ def exponential_choice(
 
 
 def noise_scale(scale: Fraction) -> Fraction:
-    """The scale that is really used: the smallest float64 at or above the one asked for.
-
-    Raises:
-        ParameterError: it is not in (0, 2^62).
-    """
+    """The smallest float64 at or above a scale in (0, 2^62), which is really used; else ParameterError."""
     if not 0 < scale < _LARGEST_SCALE:
         raise ParameterError(
             "SCALE",

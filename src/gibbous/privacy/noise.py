@@ -71,11 +71,7 @@ class Geometric:
         return NoiseInfo("geometric", float(self.scale))
 
     def add(self, cells: Cells, *, progress: Progress = silent) -> Dense:
-        """Noisy counts of every cell.
-
-        Raises:
-            PrivacyRefused: the cells are only those that occur.
-        """
+        """Noisy counts of every cell; PrivacyRefused if the cells are only those that occur."""
         return Dense(entropy.geometric(_every_cell(cells), self.scale, progress=progress))
 
 
@@ -128,11 +124,7 @@ class Gaussian:
         return gdp(squared * one, relation=relation, source=PROOF_GAUSSIAN)
 
     def add(self, cells: Cells, *, progress: Progress = silent) -> Dense:
-        """Noisy counts of every cell.
-
-        Raises:
-            PrivacyRefused: the cells are only those that occur.
-        """
+        """Noisy counts of every cell; PrivacyRefused if the cells are only those that occur."""
         return Dense(entropy.gaussian(_every_cell(cells), self.sigma, progress=progress))
 
 
@@ -169,11 +161,7 @@ class Thresholded:
             )
 
     def cost(self, tables: int, relation: Relation, max_rows: int) -> Claim:
-        """Price on `tables` histograms of the same records, from scale and threshold alone.
-
-        Raises:
-            ParameterError: the threshold is too low for the proof.
-        """
+        """Price on `tables` histograms of the same records; ParameterError if the threshold is too low."""
         if isinstance(self.base, Geometric):
             epsilon, delta = stable_geometric_cost(
                 self.base.scale, self.threshold, tables, relation, max_rows
@@ -233,11 +221,7 @@ def gaussian_for(
     max_rows: int = 1,
     measure: Measure = "zcdp",
 ) -> Gaussian:
-    """Discrete Gaussian noise for `tables` tables whose price is at most a budget, exactly.
-
-    Args:
-        budget: rho, or with measure = "gdp" the square of mu.
-    """
+    """Discrete Gaussian noise for `tables` tables whose price in its measure is at most a budget, exactly."""
     noise = _gaussian(budget, l2_squared(tables, relation, max_rows), measure)
     assert noise.cost(tables, relation, max_rows).price <= positive("budget", budget)
     return noise

@@ -16,10 +16,6 @@ class Purse:
     """A reserved budget and what was paid out of it; divided, each part pays beside the others.
 
     Parts may pay at the same time, from several threads.
-
-    Args:
-        budget: the claim that the ledger reserved.
-        parent: the purse that this one is a part of.
     """
 
     __slots__ = ("_lock", "_paid", "_parent", "_parts", "budget")

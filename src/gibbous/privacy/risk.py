@@ -18,12 +18,7 @@ _TEXT = re.compile(r"tpr@(?P<false>[0-9.e-]+)(?P<a>%?)=(?P<true>[0-9.e-]+)(?P<b>
 
 
 def asked_for(method: Mechanism, text: str) -> Mechanism:
-    """The same method with the epsilon that a risk allows, in place of its own.
-
-    Raises:
-        ParameterError: the text is not a risk.
-        PrivacyRefused: the method has no epsilon.
-    """
+    """The same method with the epsilon that a risk allows; PrivacyRefused if it has no epsilon."""
     risk = risk_of(text)
     if not hasattr(method, "epsilon"):
         raise PrivacyRefused(
@@ -74,11 +69,7 @@ class Risk:
         return float(found)
 
     def check(self, total: Claim) -> None:
-        """Refuse a plan that allows more.
-
-        Raises:
-            PrivacyRefused: its total does.
-        """
+        """Raise PrivacyRefused for a plan that allows more."""
         found = true_alarms(total, float(self.false_alarms))
         if found > float(self.true_alarms) * (1 + 1e-9):
             raise PrivacyRefused(
@@ -96,8 +87,7 @@ class Risk:
 def risk_of(text: str) -> Risk:
     """Read "tpr@1%=3%": at 1 % false alarms at most 3 % true ones; shares in percent, or below 1.
 
-    Raises:
-        ParameterError: it is something else, or no test could do worse.
+    ParameterError for anything else, or where no test could do worse.
     """
     read = _TEXT.fullmatch(text.replace(" ", "").lower())
     try:

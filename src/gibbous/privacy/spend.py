@@ -55,11 +55,9 @@ class Draft(Protocol):
 
     def hold(self, ledger: Ledger, reserve: Callable[[], Hold], *, strict: bool) -> Hold:
         """Take over the reservation of a run that was killed, or make a new one."""
-        ...
 
     def keep(self, result: Tables | Codes) -> None:
         """Keep what was drawn: from here on it is never drawn again."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,20 +205,8 @@ class _Nobody:
     def __init__(
         self, schema: Schema, relation: Relation, measure: Measure, parts: int = 1
     ) -> None:
-        self._schema, self._relation, self._parts = schema, relation, parts
-        self._measure = measure
-
-    @property
-    def schema(self) -> Schema:
-        return self._schema
-
-    @property
-    def relation(self) -> Relation:
-        return self._relation
-
-    @property
-    def measure(self) -> Measure:
-        return self._measure
+        self.schema, self.relation, self.measure = schema, relation, measure
+        self._parts = parts
 
     def noisy_counts(self, contexts: Sequence[Context], noise: Noise) -> tuple[Table, ...]:
         self._asked(contexts)
@@ -246,17 +232,17 @@ class _Nobody:
         self._asked(contexts)
 
     def recoded(self, changes: Mapping[int, Change]) -> _Nobody:
-        coarser = recoded_schema(self._schema, changes)
-        return _Nobody(coarser, self._relation, self._measure, self._parts)
+        coarser = recoded_schema(self.schema, changes)
+        return _Nobody(coarser, self.relation, self.measure, self._parts)
 
     def on_parts(
         self, parts: int, work: Callable[[CuratorLike, int], T], *, memory: int = 0
     ) -> list[T]:
-        part = _Nobody(self._schema, self._relation, self._measure, self._parts * parts)
+        part = _Nobody(self.schema, self.relation, self.measure, self._parts * parts)
         return [work(part, number) for number in range(parts)]
 
     def report(self, stage: str, done: int, total: int) -> None:
         """Nobody watches."""
 
     def _asked(self, contexts: Sequence[Context]) -> NoReturn:
-        raise _Asked(contexts, self._schema, self._parts)
+        raise _Asked(contexts, self.schema, self._parts)

@@ -77,20 +77,8 @@ class TextCurator(Curator):
             schema: from public facts and from what was bought.
             how: the code of each text: public, and a function of one text at a time.
             numbers: as `how`, the number of each text in a column of bounds alone.
-        Returns:
-            A view; it is closed with this curator.
         """
-        view = Curator(
-            self._text().coded(schema, how, numbers),
-            self._purse.budget,
-            schema,
-            relation=self._relation,
-            words=self._words,
-            progress=self._progress,
-        )
-        view._purse = self._purse
-        self._views.append(view)
-        return view
+        return self._view(self._text().coded(schema, how, numbers), self._purse, schema)
 
     def _text(self) -> TextRecords:
         engine = self._open()

@@ -19,14 +19,10 @@ _NO_NAME = r"^\s*[+-]?\.?[0-9][0-9.,:/ %-]*([eE][+-]?[0-9]+)?\s*$"  # numbers, d
 
 
 def conform(columns: Mapping[str, pl.DataType], schema: Schema) -> None:
-    """Check names and types of the data against a schema.
+    """Check names and types (name -> polars type) against a schema; else SchemaMismatch.
 
-    Args:
-        columns: name -> polars type, in the order of the data.
-        schema: the declared schema. Columns in `ignore` and the person identifier may stand in the
-            data beside its columns; everything else is unexpected.
-    Raises:
-        SchemaMismatch: both lists of names, or the column and its type.
+    Columns in `ignore` and the person identifier may stand in the data beside the schema's columns;
+    everything else is unexpected.
     """
     conform_names(columns, schema)
     described = set(schema.names) | ({schema.unit.column} if schema.unit else set())
@@ -34,11 +30,7 @@ def conform(columns: Mapping[str, pl.DataType], schema: Schema) -> None:
 
 
 def conform_names(names: Iterable[str], schema: Schema) -> None:
-    """Check the names of the data against a schema.
-
-    Raises:
-        SchemaMismatch: listing the missing columns, and the unexpected ones as `undeclared` does.
-    """
+    """Check names against a schema; SchemaMismatch lists the missing ones, and `undeclared` ones."""
     given = list(names)
     person = [schema.unit.column] if schema.unit and schema.unit.column else []
     needed = [*schema.names, *person]
@@ -58,13 +50,9 @@ def conform_names(names: Iterable[str], schema: Schema) -> None:
 
 
 def undeclared(extra: Sequence[str], given: Sequence[str]) -> str:
-    """Names that nobody declared, for a message; a file without a header has values in their place.
+    """Undeclared names among given ones, for a message; how many, where most are undeclared.
 
-    Args:
-        extra: the undeclared ones among `given`.
-        given: all column names of the data.
-    Returns:
-        The names where most of `given` are declared; otherwise how many there are.
+    A file without a header has values in their place.
     """
     if 2 * len(extra) < len(given):
         return listed(extra)
@@ -72,15 +60,9 @@ def undeclared(extra: Sequence[str], given: Sequence[str]) -> str:
 
 
 def check_header(names: Sequence[str], frame: pl.DataFrame) -> None:
-    """Refuse names that look like the first record of a table without a header.
+    """Raise InputRejected where half of the names or more look like the first record; none is shown.
 
-    A name does where it is a number or a day, or occurs among the values below it.
-
-    Args:
-        names: of all columns.
-        frame: the columns that can be read.
-    Raises:
-        InputRejected: half of the names or more do; none is shown.
+    A name does where it is a number or a day, or occurs among the values below it in the frame.
     """
     import polars as pl
 
@@ -97,14 +79,11 @@ def check_header(names: Sequence[str], frame: pl.DataFrame) -> None:
 
 
 def check_types(columns: Mapping[str, Any], *, stored: bool = False) -> None:
-    """Refuse types that are not one plain value a row.
+    """Raise SchemaMismatch for types (by name) that are not one plain value a row.
 
     Args:
-        columns: name -> polars type.
         stored: as they stand in a file or frame, before `plain` makes numbers of decimals, and days
             of times with a zone.
-    Raises:
-        SchemaMismatch: naming the column and its type.
     """
     import polars as pl
 
@@ -123,11 +102,7 @@ def check_types(columns: Mapping[str, Any], *, stored: bool = False) -> None:
 
 
 def plain(columns: Mapping[str, Any]) -> list[pl.Expr]:
-    """Days of a time zone as its calendar shows them, and decimals as numbers: what the rest counts.
-
-    Args:
-        columns: name -> polars type.
-    """
+    """Days of a time zone as its calendar shows them, and decimals as numbers: what the rest counts."""
     import polars as pl
 
     zoned = [n for n, t in columns.items() if isinstance(t, pl.Datetime) and t.time_zone]
@@ -157,11 +132,8 @@ def _words(dtype: Any) -> str:
 def check_names(names: Sequence[str], max_columns: int) -> None:
     """Refuse blank, double, nearly double names and patterns; by place: a name may be a value of a record.
 
-    Args:
-        names: in the order of the input.
-        max_columns: most columns.
     Raises:
-        ResourceLimit: too many columns.
+        ResourceLimit: there are more than `max_columns`.
         InputRejected: a name is blank, reads as a pattern, has a byte order mark, occurs twice, or differs
             from another one only by case, by Unicode form (NFC) or by outer blanks.
     """
@@ -221,13 +193,7 @@ _DAY = datetime.timedelta(days=1)
 
 
 def check_years(frame: pl.DataFrame) -> pl.DataFrame:
-    """Refuse days that no calendar writes: databases and files of other programs have infinite ones.
-
-    Returns:
-        The frame, as it is.
-    Raises:
-        SchemaMismatch: naming the column.
-    """
+    """The frame; SchemaMismatch for infinite days, which other programs write and no calendar does."""
     import polars as pl
 
     for column in frame:

@@ -108,15 +108,11 @@ class _Bad:
 
 
 def read_csv(path: Path, options: ReadOptions, *, null: str, expected: int | None) -> pl.DataFrame:
-    """Read a CSV file, plain or gzip-packed.
+    """Read a CSV file, plain or gzip-packed: all columns as String, columns and rows in file order.
 
     Args:
-        path: the file.
-        options: separator, encoding, limits.
         null: the one text that means missing, quoted or not.
         expected: number of columns of the schema, for the advice on a wrong separator.
-    Returns:
-        All columns as String, in file order; rows in file order.
     Raises:
         InputRejected: the file is not what it says it is; line numbers, never values.
         ResourceLimit: too many bytes or columns, or an oversized record.
@@ -134,12 +130,8 @@ def csv_slices(
 ) -> Iterator[tuple[list[str], int, Iterator[pl.DataFrame]]]:
     """Read a CSV file some rows at a time: all of it is checked, then it is read again and parsed.
 
-    Args:
-        path, options, null, expected: as for `read_csv`.
-    Yields:
-        Names, number of rows, and frames of some megabytes of text each; at least one frame.
-    Raises:
-        InputRejected, ResourceLimit: as `read_csv`, and before the first frame.
+    Yields names, number of rows, and at least one frame of some megabytes of text; what is raised is
+    that of `read_csv`, before the first frame.
     """
     sep = _separator(path, options)
     if options.max_bytes is None and format_of(path) != "csv.gz":
@@ -159,11 +151,7 @@ def csv_slices(
 
 
 def csv_names(path: Path, options: ReadOptions) -> list[str]:
-    """The header of a CSV file, checked; reads no further.
-
-    Raises:
-        InputRejected, ResourceLimit: as `read_csv`, for the header line.
-    """
+    """The header of a CSV file, checked as in `read_csv`; reads no further."""
     sep = _separator(path, options)
     with opened(path) as file:
         return _records(file, path, sep, options, None)[0]

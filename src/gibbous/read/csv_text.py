@@ -39,14 +39,8 @@ class Piece:
 
 
 def pieces(blocks: Iterator[bytes], sep: str, encoding: str) -> Iterator[Piece]:
-    """Cut a stream of bytes into checked pieces.
+    """Cut the bytes of a file into checked pieces: the header record alone, then about a block each.
 
-    Args:
-        blocks: the bytes of the file.
-        sep: one ASCII character.
-        encoding: "utf-8", "latin-1" or "cp1252".
-    Yields:
-        The header record alone, then the rest in pieces of about a block.
     Raises:
         InputRejected: wrong encoding, NUL, a stray or unclosed quote, a lone carriage return.
         ResourceLimit: a record of more than 16 MB.
@@ -81,12 +75,7 @@ def pieces(blocks: Iterator[bytes], sep: str, encoding: str) -> Iterator[Piece]:
 
 
 def split_header(piece: Piece, sep: str) -> list[str]:
-    """The names in a header record; never more than the caller allows.
-
-    Args:
-        piece: the first piece.
-        sep: the separator.
-    """
+    """The names in a header record; never more than the caller allows."""
     text = piece.text[:-1]
     if not piece.quoted:
         return text.decode().split(sep)
@@ -99,12 +88,7 @@ def split_header(piece: Piece, sep: str) -> list[str]:
 
 
 def keep_records(piece: Piece, good: np.ndarray) -> bytes:
-    """The bytes of some records of a piece.
-
-    Args:
-        piece: the piece.
-        good: bool (records,).
-    """
+    """The bytes of some records of a piece; good: bool (records,)."""
     lengths = np.diff(piece.ends, prepend=-1)
     return bytes(np.frombuffer(piece.text, dtype=np.uint8)[np.repeat(good, lengths)])
 

@@ -96,12 +96,8 @@ def typed_levels(words: str, column: Column) -> tuple[Level, ...]:
 
 
 def declare(text: str, name: str, facts: Declared) -> tuple[str, Schema]:
-    """Write facts into a schema file.
+    """Write facts of a column into the text of a schema file.
 
-    Args:
-        text: of the file.
-        name: of the column.
-        facts: what is declared of it.
     Returns:
         The new text and the schema that it states. Lines of other columns, comments on lines of their
         own and keys that do not change stay as they are.

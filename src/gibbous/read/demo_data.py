@@ -20,11 +20,7 @@ PARTS = ("datasets", "randhie", "randhie.csv")
 
 
 def demo_file() -> Path:
-    """The CSV file of the experiment, found without importing statsmodels.
-
-    Raises:
-        EngineFailure: statsmodels is not installed, or no longer has the file.
-    """
+    """The CSV file of the experiment, found without importing statsmodels; EngineFailure without it."""
     found = importlib.util.find_spec("statsmodels")
     folders = list(found.submodule_search_locations or []) if found else []
     for folder in folders:
@@ -40,13 +36,10 @@ def demo_file() -> Path:
 
 
 def write_records(records: Path, holdout: Path) -> tuple[int, int]:
-    """Write the experiment as two files, by persons: what is released, and what is held out.
+    """Write the experiment as two files, by persons; returns rows and persons of the first.
 
     The file has no identifier, but lists a person's years one after the other: consecutive rows that
     differ in nothing but the visits are taken for one person, five years at most.
-
-    Returns:
-        Rows and persons of the first file.
     """
     import polars as pl
 

@@ -22,13 +22,7 @@ _LATEST = datetime.date(2200, 1, 1).toordinal()
 
 
 def remark(column: Column, values: pl.Series, null: str) -> str:
-    """Sentences about a column that was not left out; empty where nothing is odd.
-
-    Args:
-        column: as drafted.
-        values: what it was drafted from.
-        null: the text that counts as missing.
-    """
+    """Sentences about a drafted column and its values; empty where nothing is odd."""
     if not column.binned:
         texts = [level for level in column.levels if isinstance(level, str)]
         parts = _words(pl.Series(texts), null) if texts else []

@@ -20,14 +20,10 @@ def facts(binned: bool) -> tuple[str, ...]:
 
 
 def equal_width(lower: float, upper: float, bins: int, *, whole: bool) -> tuple[float, ...]:
-    """Edges of `bins` bins of (nearly, for whole numbers) equal width.
+    """Edges of `bins` >= 1 bins of (nearly, for whole numbers) equal width, bins + 1 of them.
 
-    Args:
-        lower, upper: the bounds; whole numbers stay exact.
-        bins: number of bins, >= 1; for whole numbers at most upper - lower.
-        whole: whole numbers and dates: the last bin includes `upper`.
-    Returns:
-        bins + 1 edges.
+    Of whole numbers and dates, which stay exact, there are at most upper - lower bins, and the last
+    one includes `upper`.
     """
     if whole:
         count = int(upper) - int(lower) + 1
@@ -39,12 +35,7 @@ def equal_width(lower: float, upper: float, bins: int, *, whole: bool) -> tuple[
 
 
 def calendar(lower: int, upper: int, by: str) -> tuple[float, ...]:
-    """Edges of one bin a day, month or year; the last bin includes the upper day.
-
-    Args:
-        lower, upper: proleptic ordinals of days.
-        by: "day", "month" or "year".
-    """
+    """Edges of one bin a "day", "month" or "year" between ordinals of days; the last is included."""
     if by == "day":
         return (*range(lower, max(upper, lower + 1)), upper)
     first, last = datetime.date.fromordinal(lower), datetime.date.fromordinal(upper)
@@ -59,8 +50,7 @@ def calendar(lower: int, upper: int, by: str) -> tuple[float, ...]:
 def day_format(form: str, *, timed: bool = False) -> bool:
     """Whether a strptime format names one day: year, month and day, each once, and nothing else.
 
-    Args:
-        timed: whether a time of day may follow, which is cut off.
+    With `timed`, a time of day may follow, which is cut off.
     """
     used = _DIRECTIVES.findall(form)
     days = set(used) - (_TIMES if timed else set())

@@ -91,11 +91,7 @@ class Fields:
         return None if value is None else list(value)
 
     def finish(self) -> None:
-        """Refuse the keys that nobody took.
-
-        Raises:
-            UsageError: with the nearest valid key.
-        """
+        """Refuse the keys that nobody took: UsageError with the nearest valid key."""
         for key in self._left:
             allowed = f"Keys here are {', '.join(sorted(set(self._known)))}"
             raise bad(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import stat
 import zlib
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from gibbous.core.errors import EngineFailure, InputRejected, ResourceLimit
+from gibbous.core.machine import available_memory
 from gibbous.read.fields import shown
 
 BLOCK = 8 << 20
@@ -32,11 +32,7 @@ _FREE_BYTES = 64 << 20
 
 
 def format_of(path: Path) -> str:
-    """'csv', 'csv.gz' or 'parquet', by the file's name.
-
-    Raises:
-        InputRejected: another ending, an archive, or an address on a network.
-    """
+    """'csv', 'csv.gz' or 'parquet', by the file's name; InputRejected for anything else."""
     name = path.name.lower()
     if _URL.match(str(path)):
         raise _rejected("NOTAFILE", path, "is an address", "Download it first, and pass its path.")
@@ -89,28 +85,14 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 def memory_limit() -> int:
     """Bytes that reading may take by default: half of what this process may use, at most 8 GiB."""
-    amounts = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if soft not in (-1, resource.RLIM_INFINITY):
-        amounts.append(soft)
-    try:
-        allowed = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError):
-        allowed = "max"
-    if allowed.isdecimal():
-        amounts.append(int(allowed))
-    return min(_CEILING, min(amounts) // 2)
+    return min(_CEILING, available_memory() // 2)
 
 
 def blocks(file: BinaryIO, *, gz: bool, max_bytes: int) -> Iterator[bytes]:
-    """The bytes of a file, unpacked if it is gzip, in blocks of at most 8 MB.
+    """The bytes of an open file, unpacked if it is gzip, in blocks of at most 8 MB.
 
-    Args:
-        file: open, at its start.
-        gz: whether it is gzip.
-        max_bytes: most bytes after unpacking.
     Raises:
-        ResourceLimit: it is larger, or unpacks more than 200-fold beyond 64 MB.
+        ResourceLimit: more than `max_bytes` after unpacking, or unpacks over 200-fold beyond 64 MB.
         InputRejected: it is not gzip, or cut short.
     """
     size = os.fstat(file.fileno()).st_size
@@ -158,11 +140,7 @@ def _unpacked(file: BinaryIO) -> Iterator[bytes]:
 
 
 def check_unchanged(path: Path, before: os.stat_result) -> None:
-    """Check that a file is still what it was.
-
-    Raises:
-        EngineFailure: it changed.
-    """
+    """Raise EngineFailure if a file is not what it was."""
     same = False
     with suppress(OSError):
         after, parts = os.stat(path), attrgetter("st_ino", "st_size", "st_mtime_ns")

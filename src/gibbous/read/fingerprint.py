@@ -39,12 +39,8 @@ _MOST_DIGITS = 400
 
 
 def fingerprint(frame: pl.DataFrame, key: bytes, null: str = "") -> DataSet:
-    """Name the multiset of rows of a table.
+    """Name the multiset of rows of a table, all columns of the input; see `Fingerprint`.
 
-    Args:
-        frame: all columns of the input.
-        key: secret key of this installation.
-        null: see `Fingerprint`.
     Returns:
         32 bytes. Equal for the same rows in any order, with the columns in any order, from CSV,
         Parquet or a frame, because each value counts in one form (docs/concepts/ledger.md): 7, 7.0,
@@ -228,11 +224,7 @@ def _table(
 
 
 def _hashed(values: pl.Series, keys: _Keys, steps: list[np.uint64]) -> np.ndarray:
-    """Hash value by value: numbers in bulk, the rest once a distinct text; nulls are left to others.
-
-    Returns:
-        uint64 (lanes, rows).
-    """
+    """Hash value by value, uint64 (lanes, rows): numbers in bulk, the rest once a distinct text; no nulls."""
     if values.dtype.is_float():
         base, left = _of_floats(values, keys)
         bases = [base.copy() if left.any() else base for _ in range(LANES)]

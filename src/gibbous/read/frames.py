@@ -15,18 +15,15 @@ _OBJECTS = ("string", "empty", "boolean", "integer", "floating", "date", "dateti
 
 
 def from_frame(source: Any, *, max_columns: int, skip: frozenset[str]) -> pl.DataFrame:
-    """Take a frame in.
+    """Take a frame of pandas (without its index), polars (lazy, too) or pyarrow in.
 
     Args:
-        source: a pandas DataFrame (its index is left out), a polars DataFrame or LazyFrame, or a
-            pyarrow Table or RecordBatch.
-        max_columns: most columns.
         skip: columns that the schema ignores; they are left out when their type is not usable.
     Returns:
         A polars frame. NaN of pandas is null; NaN of polars and pyarrow stays a number.
     Raises:
         UsageError: not a frame.
-        InputRejected: names that are double, blank or not text.
+        InputRejected: names that are double, blank, not text, or more than `max_columns`.
         SchemaMismatch: a column of mixed or unusable type.
     """
     family = type(source).__module__.partition(".")[0]

@@ -82,16 +82,11 @@ def infer_schema(
 def propose(
     source: Any, *, options: ReadOptions | None = None, null: str = "", bins: int = BINS
 ) -> Draft:
-    """Propose a schema from data, with notes.
+    """Propose a schema from data, with notes; arguments and errors as `infer_schema`.
 
     Text is read by all its values: whole numbers without leading zeros, numbers, ISO days, true and
     false; anything else is nominal. Whole numbers with at most 20 values become levels. Columns that
     look like identifiers or free text are not guessed: they go to `ignore`, with a note.
-
-    Args:
-        source, options, null, bins: as `infer_schema`.
-    Raises:
-        InputRejected, SchemaMismatch: as `infer_schema`.
     """
     frame, unusable = usable_columns(source, options)
     if null:
@@ -126,14 +121,11 @@ def propose(
 
 
 def describe(values: pl.Series, *, bins: int = BINS, null: str = "") -> Column | str:
-    """Describe one column, or say why it is left out.
+    """Describe one column with every fact inferred, or say in a sentence why it is left out.
 
     Args:
         values: the column; missing is null.
-        bins: bins of a numeric column.
         null: the text that counted as missing, for the sentences.
-    Returns:
-        A column with every fact inferred, or a sentence.
     """
     if values.dtype in (pl.Categorical, pl.Enum):
         values = values.cast(pl.String)

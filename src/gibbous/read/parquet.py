@@ -25,18 +25,14 @@ _MAGIC = b"PAR1"
 
 
 def read_parquet(path: Path, options: ReadOptions, *, skip: frozenset[str]) -> pl.DataFrame:
-    """Read a Parquet file, or all files of a folder or pattern, whole.
+    """Read a Parquet file, or all files of a folder or pattern (`read.files`), with their types.
 
     Args:
-        path: the file, the folder, or the pattern; see `read.files`.
-        options: limits.
         skip: columns that the schema ignores; they are left out when their type is not usable.
-    Returns:
-        Columns with the types of the file.
     Raises:
         InputRejected: not a sound Parquet file.
-        SchemaMismatch: a column of a nested, binary or other unusable type, or
-            files whose columns differ.
+        SchemaMismatch: a column of a nested, binary or other unusable type, or files whose columns
+            differ.
         ResourceLimit: too many columns, or rows that need too much memory.
     """
     files = _sources(path, options, skip)
@@ -51,18 +47,10 @@ def read_parquet(path: Path, options: ReadOptions, *, skip: frozenset[str]) -> p
 def parquet_slices(
     path: Path, options: ReadOptions, *, skip: frozenset[str]
 ) -> Iterator[tuple[int, Iterator[pl.DataFrame]]]:
-    """Read Parquet files in slices of rows, so that the whole of them is never held.
+    """Read Parquet files in slices of rows, the next one decoded while the last one is used.
 
-    The next slice is decoded while the last one is used.
-
-    Args:
-        path, options, skip: as for `read_parquet`.
-    Yields:
-        The number of rows, and the slices in order; that no file changed is checked at the end of
-        the block.
-    Raises:
-        InputRejected, SchemaMismatch, ResourceLimit: as `read_parquet`; what is wrong inside a
-            page is found on the way.
+    Yields the number of rows, and the slices in order. What is raised is that of `read_parquet`;
+    what is wrong inside a page is found on the way, and a change of a file at the end of the block.
     """
     files = _sources(path, options, skip)
     rows, types = sum(one.rows for one in files), list(files[0].columns.values())
@@ -176,21 +164,8 @@ def _decoded(lazy: pl.LazyFrame, path: Path, start: int, rows: int) -> pl.DataFr
     return frame
 
 
-def parquet_names(path: Path, options: ReadOptions) -> list[str]:
-    """The column names of a Parquet file, checked.
-
-    Raises:
-        InputRejected, ResourceLimit: as `read_parquet`.
-    """
-    return list(parquet_types(path, options))
-
-
 def parquet_types(path: Path, options: ReadOptions) -> dict[str, pl.DataType]:
-    """The columns of a Parquet file, or of the first of several, by name: their types as they are stored.
-
-    Raises:
-        InputRejected, ResourceLimit: as `read_parquet`.
-    """
+    """Stored types of the columns of a file, or of the first of several; raises as `read_parquet`."""
     first = files_of(path)[0] if is_many(path) else path
     with opened(first) as file:
         return _columns(file, first, options)

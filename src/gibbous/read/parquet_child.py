@@ -61,14 +61,12 @@ def tried(path: Path, what: What, limit: int, damaged: Callable[[], GibbousError
     """Let the child read a file that is about to be read here.
 
     Args:
-        path: a regular file.
         what: the footer alone, also the columns of types that are taken, or all columns.
         limit: bytes that the table may need.
-        damaged: makes the error for a file that cannot be read.
+        damaged: makes the error for a file whose reader failed, or stopped its process.
     Raises:
-        GibbousError: `damaged`: the reader failed, or stopped its process.
-        ResourceLimit: it needs more memory or time than is allowed, has a longer text than is read,
-            or there is no child.
+        GibbousError: `damaged`; ResourceLimit: it needs more memory or time than is allowed, has a
+            longer text than is read, or there is no child.
     """
     global _child
     try:

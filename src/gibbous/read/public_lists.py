@@ -149,13 +149,10 @@ def likely_keys(schema: Schema) -> tuple[str, ...]:
 
 
 def suggestions(schema: Schema) -> list[Suggestion]:
-    """Facts for columns with inferred facts, from their names and public lists.
+    """Facts for columns with inferred facts, at most one a column, from their names and public lists.
 
-    Args:
-        schema: a draft.
-    Returns:
-        At most one a column. Where a list has several forms, the drafted levels choose, and the
-        suggestion is marked as read off the data.
+    Where a list has several forms, the drafted levels choose, and the suggestion is marked as read
+    off the data.
     """
     found = []
     for column in schema:

@@ -23,17 +23,11 @@ def public_names(source: Any, options: ReadOptions | None = None) -> tuple[str, 
 def public_types(
     source: Any, options: ReadOptions | None = None
 ) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, tuple[Level, ...]]]:
-    """What the types of a Parquet file or a frame state; no cell is looked at.
+    """Numeric columns, columns of days, and levels by column, by the types of a Parquet file or a frame.
 
     Floats are numbers and days are days. Booleans, enumerations and categories of pandas state their
-    levels. Whole numbers may be codes and texts may be anything, so they state nothing.
-
-    Args:
-        source: a path or a frame; text files have no types.
-    Returns:
-        Numeric columns, columns of days, and levels by column.
-    Raises:
-        InputRejected, SchemaMismatch, ResourceLimit: as `probe`.
+    levels. Whole numbers may be codes and texts may be anything, so they state nothing; text files
+    have no types. No cell is looked at; what is raised is that of `probe`.
     """
     options = options or ReadOptions()
     if isinstance(source, str | os.PathLike):

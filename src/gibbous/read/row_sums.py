@@ -65,11 +65,7 @@ def plain(parts: Sequence[Part], steps: Sequence[np.uint64], rows: int) -> list[
 
 
 def compiled(parts: Sequence[Part], steps: Sequence[np.uint64], rows: int) -> list[int]:
-    """`Adding` by a kernel, in a fifth of the time; the same sums.
-
-    Raises:
-        EngineFailure: numba does not run here.
-    """
+    """`Adding` by a kernel, in a fifth of the time; the same sums; EngineFailure without numba."""
     from gibbous.read.row_kernels import add_up  # loads numba
 
     looked_up = [p for p in parts if p.place is not None and p.words.shape[1] <= _SHORT]

@@ -27,13 +27,10 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 
 
 def rule_suggestions(schema: Schema) -> list[Rule]:
-    """Rules that the names of columns suggest, without those that the schema has.
+    """Rules that names and kinds of columns suggest, without those that the schema has.
 
-    Args:
-        schema: of it, names, and kinds of columns, are looked at.
-    Returns:
-        Each may be wrong: an order of two columns, a total of parts, a detail that determines a group
-        (whose map is to be given, or bought).
+    Each may be wrong: an order of two columns, a total of parts, a detail that determines a group
+    (whose map is to be given, or bought).
     """
     words = {column.name: _words(column.name) for column in schema}
     found = [*_orders(schema, words), *_totals(schema, words), *_details(schema, words)]

@@ -31,13 +31,7 @@ MAX_BINS = 1_000_000
 
 
 def read_column(table: Fields) -> Column:
-    """One column.
-
-    Args:
-        table: the [[column]] table.
-    Raises:
-        UsageError: a key is unknown, missing, of the wrong type, or out of its range.
-    """
+    """One [[column]] table; UsageError for a key that is unknown, missing, mistyped or out of range."""
     name = table.text("name")
     if not name:
         raise table.need("name", "Every column has a name, as in the data")
@@ -61,13 +55,9 @@ def read_column(table: Fields) -> Column:
 
 
 def read_rule(table: Fields, columns: Mapping[str, Column]) -> Impossible:
-    """One [[impossible]] table.
+    """One [[impossible]] table: column name -> levels, a range of whole bins, or "(missing)".
 
-    Args:
-        table: column name -> levels, or a range of whole bins, or "(missing)".
-        columns: the columns of the schema by name.
-    Raises:
-        UsageError: it names a column or a level that the schema does not have.
+    UsageError where it names a column or a level that the schema does not have.
     """
     where = []
     for name in table.keys():  # noqa: SIM118 - Fields is not a mapping

@@ -33,12 +33,8 @@ _ENUMERATE = 1_000_000
 
 
 def load_schema(path: str | Path) -> Schema:
-    """Read a TOML schema file.
+    """Read a TOML schema file of at most 16 MB; a draft may say `kind = "undeclared"`: its unit is None.
 
-    Args:
-        path: the file, at most 16 MB.
-    Returns:
-        The schema. `unit` is None only in a draft that says `kind = "undeclared"`.
     Raises:
         UsageError: the file is not a schema; the message names the key and the nearest valid one.
         SchemaMismatch: its impossible combinations leave no possible row.
@@ -59,14 +55,11 @@ def load_schema(path: str | Path) -> Schema:
 
 
 def parse_schema(text: str, *, name: str = "The schema", folder: Path | None = None) -> Schema:
-    """Read the text of a TOML schema file.
+    """Read the text of a TOML schema file; raises as `load_schema`.
 
     Args:
-        text: TOML.
         name: what an error calls it.
         folder: where the maps are that its rules name; None reads no other file.
-    Raises:
-        UsageError, SchemaMismatch: as `load_schema`.
     """
     try:
         document = toml(text)
@@ -81,13 +74,7 @@ def parse_schema(text: str, *, name: str = "The schema", folder: Path | None = N
 
 
 def schema_from_json(document: Mapping[str, Any]) -> Schema:
-    """Read the document that `schema_json` makes; exact.
-
-    Args:
-        document: the tables of a schema file as plain values.
-    Raises:
-        UsageError, SchemaMismatch: as `load_schema`.
-    """
+    """Read the document that `schema_json` makes, exactly; raises as `load_schema`."""
     top = Fields(document, "The schema")
     _check_format(top)
     name, null = top.text("name", ""), top.text("null", "")

@@ -19,11 +19,7 @@ _WHEN = "if"  # what the field `when` is called in a document
 
 
 def read_rules(tables: Sequence[object] | None) -> tuple[Rule, ...]:
-    """All [[rule]] tables.
-
-    Raises:
-        UsageError: a key or value is not one of a rule.
-    """
+    """All [[rule]] tables; UsageError for a key or value that is not one of a rule."""
     return tuple(_rule(Fields(table, f"rule {i}")) for i, table in enumerate(tables or (), 1))
 
 
@@ -35,10 +31,7 @@ def rules_json(rules: Sequence[Rule]) -> list[dict[str, Any]]:
 def with_map_files(document: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The document with the maps that its rules name as files written out, so that it stands alone.
 
-    Args:
-        folder: of the schema file; names of maps are relative to it.
-    Raises:
-        UsageError: a file cannot be read, or has not the two columns.
+    Names of maps are relative to the folder; UsageError for one without the two columns.
     """
     rules = document.get("rule")
     if not isinstance(rules, list):

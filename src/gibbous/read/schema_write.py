@@ -24,13 +24,7 @@ _MANY = 100  # levels: more are usually grouped, or name somebody
 
 
 def schema_json(schema: Schema) -> dict[str, Any]:
-    """The schema as plain JSON values; `schema_from_json` reads it back exactly.
-
-    Args:
-        schema: any schema.
-    Returns:
-        A new dictionary; days as ISO text.
-    """
+    """The schema as plain JSON values, days as ISO text; `schema_from_json` reads it back exactly."""
     document: dict[str, Any] = {"format": FORMAT}
     if schema.name:
         document["name"] = schema.name
@@ -51,13 +45,8 @@ def schema_json(schema: Schema) -> dict[str, Any]:
 def schema_toml(schema: Schema, *, notes: Mapping[str, str] | None = None) -> str:
     """The schema as a TOML file; `load_schema` reads it back exactly.
 
-    Args:
-        schema: any schema. Facts that were read off the data come with a review list at the top.
-        notes: column name -> why it needs a look; added to the review list.
-    Returns:
-        The text, ending in a newline.
-    Raises:
-        UsageError: a name or level is text that no UTF-8 file can hold.
+    A schema with facts that were read off the data has a review list at the top, to which notes
+    (column name -> why it needs a look) are added. UsageError for text that UTF-8 cannot hold.
     """
     document = schema_json(schema)
     lines = _review(schema, notes or {})
@@ -258,11 +247,7 @@ def _shown(edge: float, *, date: bool) -> Any:
 
 
 def save_schema(schema: Schema, path: str | Path, overwrite: bool = False) -> Path:
-    """Write a schema file.
-
-    Raises:
-        UsageError: it exists, or cannot be written; or see `schema_toml`.
-    """
+    """Write a schema file; UsageError if it exists, cannot be written, or as `schema_toml`."""
     place, text = Path(path), schema_toml(schema)
     try:
         flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if overwrite else os.O_EXCL)

@@ -28,13 +28,7 @@ def row_slices(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 
 def gathered(slices: Iterable[pl.DataFrame], most: int) -> pl.DataFrame:
-    """All slices as one frame; at least one slice.
-
-    Args:
-        most: bytes in memory.
-    Raises:
-        ResourceLimit: they take more.
-    """
+    """All slices, at least one, as one frame; ResourceLimit beyond `most` bytes in memory."""
     import polars as pl
 
     parts: list[pl.DataFrame] = []

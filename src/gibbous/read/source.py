@@ -24,7 +24,7 @@ from gibbous.read.csv_file import (
 from gibbous.read.fields import shown
 from gibbous.read.files import TEXT_ENDINGS, format_of, is_many
 from gibbous.read.frames import frame_names, from_frame
-from gibbous.read.parquet import parquet_names, parquet_slices, read_parquet
+from gibbous.read.parquet import parquet_slices, parquet_types, read_parquet
 from gibbous.read.slices import gathered, row_slices
 from gibbous.read.text_files import is_text_pattern, text_parts, text_slices
 
@@ -159,20 +159,14 @@ def _text(path: Path, schema: Schema, options: ReadOptions) -> Iterator[Slices]:
 
 
 def probe(source: Any, *, options: ReadOptions | None = None) -> ReadProbe:
-    """Look at the head of an input, in under two seconds whatever its size.
-
-    Args:
-        source, options: as for `read_columns`.
-    Raises:
-        InputRejected, ResourceLimit: faults of the header.
-    """
+    """Look at the head of an input, in under two seconds whatever its size; raises as `read_columns`."""
     options = options or ReadOptions()
     if not isinstance(source, str | os.PathLike):
         frame = from_frame(source, max_columns=options.max_columns, skip=frozenset())
         return ReadProbe(tuple(frame.columns), "frame")
     path = Path(source)
     if is_parquet(path):
-        return ReadProbe(tuple(parquet_names(path, options)), "parquet")
+        return ReadProbe(tuple(parquet_types(path, options)), "parquet")
     first = text_parts(path)[0] if is_text_pattern(path) else path
     return ReadProbe(tuple(csv_names(first, options)), "csv")
 
@@ -195,12 +189,7 @@ def _names_first(source: Any, schema: Schema | None, options: ReadOptions) -> It
 
 
 def null_text(source: Any, schema: Schema) -> str:
-    """The text that a null of this source stood for: `read_slices` has taken it out of text files.
-
-    Args:
-        source: whatever an engine opens.
-        schema: declares the text.
-    """
+    """The text that a null of this source stood for: `read_slices` has taken it out of text files."""
     text = isinstance(source, str | os.PathLike) and "://" not in os.fspath(source)
     return schema.null if text and os.fspath(source).lower().endswith(TEXT_ENDINGS) else ""
 
@@ -256,14 +245,10 @@ def _null(schema: Schema | None) -> str:
 def usable_columns(source: Any, options: ReadOptions | None) -> tuple[pl.DataFrame, list[str]]:
     """Read a source as `read_columns` does; columns of other types are left out, not refused.
 
-    Args:
-        source: a path or a frame; or a table of a database, as for `read_slices`.
-        options: how files are read.
     Returns:
         The frame, and the names of the columns that it lacks, in order.
     Raises:
-        InputRejected, SchemaMismatch, ResourceLimit: as `read_columns`, types aside; and names that
-            look like a record.
+        As `read_columns`, types aside; InputRejected for names that look like a record.
     """
     options = options or ReadOptions()
     if is_table(source):

@@ -30,22 +30,15 @@ def is_text_pattern(source: str | os.PathLike[str]) -> bool:
 def text_slices(
     source: str | os.PathLike[str], *, schema: Schema | None, options: ReadOptions
 ) -> Iterator[tuple[None, Iterator[pl.DataFrame]]]:
-    """Read the files of a pattern one after the other, in the order of their names.
+    """Read the files of a pattern in the order of their names; their number of rows is not known before.
 
-    Yields:
-        None (the number of rows is not known before), and the slices.
-    Raises:
-        InputRejected: there is no such file; or as for one file, with its name.
+    InputRejected where there is no such file; or as for one file, with its name.
     """
     yield None, _slices(text_parts(source), schema, options)
 
 
 def text_parts(source: str | os.PathLike[str]) -> list[Path]:
-    """The files of a pattern, sorted by name; hidden ones, and those of `_`, are left out.
-
-    Raises:
-        InputRejected: there are none.
-    """
+    """The files of a pattern, sorted by name, without hidden ones and those of `_`; else InputRejected."""
     path = Path(source)
     files = sorted(p for p in path.parent.glob(path.name) if not p.name.startswith((".", "_")))
     if not files:

@@ -72,11 +72,7 @@ _FORMS = (
 
 
 def number_form(distinct: pl.Series) -> Form | None:
-    """The form of numbers that all values have, if they have one that no kind reads.
-
-    Args:
-        distinct: different values, text.
-    """
+    """The form of numbers that all different values have, if they have one that no kind reads."""
     stripped = distinct.str.strip_chars()
     if stripped.str.contains(NUMBER).all() and (stripped != distinct).any():
         return _BLANKS
@@ -99,11 +95,7 @@ class Days:
 
 
 def day_forms(distinct: pl.Series) -> Days:
-    """The formats that all values fit, by the usual ways of writing days; ISO days are not meant.
-
-    Args:
-        distinct: different values, text.
-    """
+    """The formats that all different values fit, by the usual ways of writing days; not ISO days."""
     first, end = str(distinct[0]), ""
     if re.search(_TIMED.replace("^.*", ""), first):
         timed = distinct.str.contains(_TIMED)
@@ -150,23 +142,13 @@ def _fits(distinct: pl.Series, form: str) -> bool:
 
 
 def nothings(distinct: pl.Series, *, sure: bool = False) -> list[str]:
-    """The values that usually mean missing, as they are written.
-
-    Args:
-        distinct: different values, text.
-        sure: leave out words that are levels as often, such as none.
-    """
+    """The values that usually mean missing; `sure` leaves out words that are levels as often (none)."""
     known = NOTHING if sure else NOTHING + MAYBE
     return sorted(distinct.filter(distinct.str.to_lowercase().is_in(known)).to_list())
 
 
 def as_missing(words: list[str], null: str) -> str:
-    """How to make words count as missing.
-
-    Args:
-        words: at least one, as written.
-        null: the text that counts as missing now.
-    """
+    """How to make one or more words count as missing, where the text `null` does so now."""
     named = ", ".join(repr(w) for w in words)
     if null or len(words) > 1:
         now = f" (now {null!r})" if null else ""

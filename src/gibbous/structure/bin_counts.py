@@ -17,11 +17,8 @@ NORMAL_QUARTILES = 1.3489795003921634
 
 
 def sturges(rows: float, most: int) -> int:
-    """1 + log2(n), rounded up: needs no spread.
+    """1 + log2(n), rounded up, at most `most`: needs no spread; n < 1 is read as 1.
 
-    Args:
-        rows: n, public or noisy; less than 1 is read as 1.
-        most: largest answer.
     Source:
         Sturges (1926), as in [Scott 2015].
     """
@@ -49,8 +46,6 @@ def freedman_diaconis(
 ) -> int:
     """Bins of width 2 IQR n^(-1 / (2 + d)), rounded up in number; arguments as in `scott`.
 
-    Args:
-        quartiles: interquartile range, public or paid for.
     Source:
         Freedman and Diaconis (1981), as in [Scott 2015].
     """
@@ -58,11 +53,9 @@ def freedman_diaconis(
 
 
 def equal_edges(column: Column, bins: int) -> tuple[float, ...]:
-    """Public bounds cut into bins of equal width; of whole numbers, as equal as they come.
+    """Public bounds of a numeric or date column cut into bins >= 1 of equal width.
 
-    Args:
-        column: numeric or date.
-        bins: >= 1; a column of whole numbers has at most one bin for each step between its bounds.
+    A column of whole numbers has at most one bin for each step between its bounds, as equal as they come.
     """
     low, high = exact(column.edges[0]), exact(column.edges[-1])
     whole = column.integer or column.kind == "date"
@@ -100,14 +93,9 @@ def quantile_edges(edges: Sequence[float], counts: np.ndarray, bins: int) -> tup
 
 
 def spread_from_sums(count: float, first: float, second: float, grid: Grid) -> float:
-    """Standard deviation from noisy sums of grid numbers and of their squares.
+    """Standard deviation, between one step and half the width, from noisy sums in grid units.
 
-    Args:
-        count: noisy number of records that have a value.
-        first, second: noisy sums, in grid units.
-        grid: of the column.
-    Returns:
-        In units of the column, between one step and half the width.
+    `count` is the noisy number of records that have a value; the others are sums of it and its square.
     """
     rows = max(1.0, count)
     mean = min(max(first / rows, -float(grid.half)), float(grid.half))

@@ -238,11 +238,7 @@ def levels_column(
 
 
 def missed(plan: Outline, kept: Mapping[str, int], sigma: float) -> float:
-    """Share of cells whose text was not kept; 0 where a second look would not be worth its price.
-
-    Args:
-        kept, sigma: as for `levels_column`.
-    """
+    """Share of cells whose text was not kept; 0 where a second look would not be worth its price."""
     _, lost, noise = _lost(plan, kept, sigma)
     # What a list shows has no threshold: of whole numbers with one, any loss is worth a look.
     least = 0.0 if plan.integer else max(noise / 4, LOST * plan.present)
@@ -286,11 +282,7 @@ def nothing_column(name: str) -> Column:
 
 
 def bought(*facts: str, kind: bool = False) -> tuple[tuple[str, Source], ...]:
-    """Sources of facts that were paid for.
-
-    Args:
-        kind: whether the kind is public.
-    """
+    """Sources of facts that were paid for; `kind`: whether that is public."""
     paid = {*facts} | (set() if kind else {"kind"})
     return tuple((fact, "discovered") for fact in FACTS if fact in paid)
 

@@ -48,15 +48,11 @@ class CdfGrid:
 
 
 def cdf_grid(size: int, signal: float, groups: int = MOST_GROUPS) -> CdfGrid:
-    """As fine a grid as the noise of the choice is worth.
+    """As fine a grid as the noise of the choice is worth, of at most so many groups.
 
     A function of K groups is off by about 2 K / signal for the noise and 1 / K for what it does not
-    tell apart; its steps are half the noise.
-
-    Args:
-        size: codes of the column.
-        signal: epsilon times a public number of records, over the rows of one unit.
-        groups: most groups.
+    tell apart; its steps are half the noise. The signal is epsilon times a public number of records,
+    over the rows of one unit.
     """
     most = min(size, groups, MOST_GROUPS)
     used = max(min(2, most), min(most, round(math.sqrt(max(signal, 0.0)))))

@@ -168,24 +168,15 @@ def choose_network(
 
 
 def picks(columns: int, parents: int) -> int:
-    """Most purchases that `choose_hashed` can make.
-
-    Args:
-        columns: number of columns.
-        parents: parents a column.
-    """
+    """Most purchases that `choose_hashed` can make for a number of columns and parents a column."""
     return columns * min(parents, max(columns - 1, 0))
 
 
 def network_picks(columns: int, parents: int) -> int:
-    """Most purchases that `choose_network` can make.
+    """Most purchases that `choose_network` can make for columns of more than one level.
 
     A tree over all columns has columns - 1 edges. For a further parent beside r others, a column
     needs r + 1 columns before it.
-
-    Args:
-        columns: columns of more than one level.
-        parents: most parents of a column.
     """
     return sum(columns - 1 - r for r in range(min(parents, max(columns - 1, 0))))
 
@@ -194,10 +185,6 @@ def expected_cells(schema: Schema, parents: int, max_cells: int) -> int:
     """About how many cells `choose_network` counts: a public figure, for memory estimates.
 
     All pairs, and for each further parent all pairs with a third column of middling size.
-
-    Args:
-        parents: most parents of a column; 0 counts nothing.
-        max_cells: largest table.
     """
     sizes, third = schema.sizes, sorted(schema.sizes)[len(schema) // 2]
     pairs = [a * b for i, a in enumerate(sizes) for b in sizes[:i]]

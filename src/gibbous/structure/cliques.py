@@ -62,11 +62,7 @@ def _context(clique: Clique, sizes: tuple[int, ...]) -> Context:
 def pairs(
     sizes: Sequence[int], limits: Limits, *, among: Collection[Clique] | None = None
 ) -> tuple[Clique, ...]:
-    """All pairs of columns with more than one level whose table is within the limits.
-
-    Args:
-        among: pairs that may be taken; None for all.
-    """
+    """All pairs of columns (of `among`) with more than one level whose table is within the limits."""
     free = [j for j, size in enumerate(sizes) if size > 1]
     fitting = [
         pair
@@ -88,11 +84,7 @@ def goal_pairs(
 
 
 def triples(sizes: Sequence[int], known: Collection[Clique], limits: Limits) -> tuple[Clique, ...]:
-    """Triples within the limits all of whose pairs are in the model: what is new is how three interact.
-
-    Args:
-        known: cliques of the model.
-    """
+    """Triples within the limits all of whose pairs are in cliques of the model: how three interact is new."""
     near: dict[int, set[int]] = {}
     for clique in known:
         for a, b in itertools.combinations(clique, 2):
@@ -111,7 +103,7 @@ def triples(sizes: Sequence[int], known: Collection[Clique], limits: Limits) -> 
 def expected_errors(
     expected: Sequence[np.ndarray], sigma: float, chains: float, cares: Sequence[float]
 ) -> np.ndarray:
-    """L1 error, in counts, that is expected of each clique once it is measured.
+    """L1 error, in counts, float64 (cliques,), that is expected of each clique once it is measured.
 
     A cell much larger than the noise is known up to the noise; of a cell much smaller than it
     nothing is learned, and at most twice its count is at stake. Below that lies what no table of
@@ -122,8 +114,6 @@ def expected_errors(
         sigma: noise of one cell, in counts.
         chains: records divided by chains: how much coarser the chains count than the records.
         cares: of each clique, the share of the noise that smoothing leaves.
-    Returns:
-        float64 (cliques,).
     """
     errors = np.empty(len(expected))
     for low, high, starts in _batches(expected):
@@ -321,14 +311,7 @@ def _held(cliques: Sequence[Clique]) -> np.ndarray:
 
 
 def _kept(held: np.ndarray, sizes: np.ndarray, kept: np.ndarray, picked: Clique) -> np.ndarray:
-    """What each candidate keeps of its worth after one more pick: 0 where it is out.
-
-    Args:
-        held: see `_held`.
-        sizes: columns of each candidate, int64 (cliques,).
-        kept: before the pick, float64 (cliques,).
-        picked: the clique.
-    """
+    """What each candidate keeps, float64 (cliques,), of its worth after one more pick: 0 where it is out."""
     shared = held[list(picked)].sum(axis=0)
     lowered: np.ndarray = np.where(shared >= 2, OVERLAP * kept, kept)
     lowered[shared == sizes] = 0.0

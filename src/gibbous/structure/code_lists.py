@@ -21,11 +21,6 @@ def code_list(kept: Iterable[str]) -> tuple[str, ...]:
 
     Codes are alike that begin alike and end with as many digits, at most three. Where at least ALIKE were
     kept, their numbers from half of the least up to twice the greatest make the list.
-
-    Args:
-        kept: texts of one column.
-    Returns:
-        Texts, each once; those of `kept` that are codes are among them.
     """
     numbers = defaultdict[tuple[str, int], list[int]](list)
     for text in kept:

@@ -8,7 +8,6 @@ from typing import Any, Literal, get_args
 
 from gibbous.core.context import WORD, Context, Hashed, MinHash, Radix, Support
 from gibbous.core.errors import ParameterError, ResourceLimit, UsageError
-from gibbous.core.keywords import did_you_mean
 from gibbous.core.schema import Schema
 from gibbous.core.stream import stream_key, words
 
@@ -28,10 +27,6 @@ def joint(schema: Schema, support: Support = "dense") -> Context:
     The level of a row is the mixed-radix code of all its columns. Where that needs more than 63
     bits, leading columns become the key: a cell is then (key, level), and still a full combination.
 
-    Args:
-        support: "dense" for every cell, "seen" for the cells that occur.
-    Returns:
-        One context over all columns.
     Raises:
         ResourceLimit: two halves of 63 bits do not hold a row.
     """
@@ -64,14 +59,9 @@ def conditional(
     max_keys: int = MAX_KEYS,
     seed: int = 0,
 ) -> Context:
-    """One column given others: exact keys while they fit, else hashed into buckets.
+    """One column given others, by position: exact keys up to `max_keys`, else hashed into buckets.
 
-    Args:
-        target: position of the column.
-        parents: positions of its context columns.
-        max_keys: most exact keys; above it the parents are hashed into the largest power of two
-            that is not above it.
-        seed: of the public hash.
+    The public hash has the largest power of two of buckets that is not above `max_keys`.
     """
     sizes = tuple(schema.sizes[c] for c in parents)
     exact = math.prod(sizes) <= max_keys
@@ -84,10 +74,6 @@ def ring(columns: int, parents: int) -> tuple[tuple[int, ...], ...]:
 
     It carries no information about records, so it costs nothing, and it is a good choice only when
     the order of the columns means something.
-
-    Args:
-        columns: number of columns.
-        parents: context columns a column; at most columns - 1 are used.
     """
     near = min(parents, columns - 1)
     return tuple(tuple((j - k) % columns for k in range(near, 0, -1)) for j in range(columns))
@@ -96,13 +82,12 @@ def ring(columns: int, parents: int) -> tuple[tuple[int, ...], ...]:
 def named(schema: Schema, given: Given) -> tuple[tuple[int, ...], ...]:
     """Positions of context columns that were written down by name; columns left out have none.
 
-    Raises:
-        UsageError: an unknown name, a column twice, or a column among its own parents.
+    UsageError for an unknown name, a column twice, or a column among its own parents.
     """
     positions: dict[int, tuple[int, ...]] = {}
     for target, parents in given:
-        j = _position(schema, target)
-        places = tuple(_position(schema, name) for name in parents)
+        j = schema.index(target, "contexts= names")
+        places = tuple(schema.index(name, "contexts= names") for name in parents)
         if j in positions or j in places or len(set(places)) < len(places):
             raise UsageError(
                 "CONTEXTS",
@@ -121,12 +106,7 @@ def hashed(
     support: Support = "dense",
     max_keys: int = MAX_KEYS,
 ) -> tuple[Context, ...]:
-    """One context a column, in schema order.
-
-    Args:
-        parents: context columns of each column, for example from `ring`, `named` or `choose_hashed`.
-        max_keys: see `conditional`.
-    """
+    """One context a column, in schema order, given its parents; see `conditional`."""
     return tuple(
         conditional(schema, j, chosen, support=support, max_keys=max_keys)
         for j, chosen in enumerate(parents)
@@ -197,13 +177,7 @@ def given_or_ring(schema: Schema, given: Choice, parents: int) -> tuple[Context,
 
 
 def topological(parents: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
-    """Positions of all columns, each after its parents, the smallest position first among equals.
-
-    Args:
-        parents: context columns of each column.
-    Returns:
-        The order, or None when the contexts form a cycle.
-    """
+    """Positions of all columns, each after its parents, the smallest first; None where they form a cycle."""
     order: list[int] = []
     left = list(range(len(parents)))
     while left:
@@ -216,11 +190,7 @@ def topological(parents: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
 
 
 def tidy(mechanism: Any) -> None:
-    """Bring a `contexts` field into its frozen form: a mapping or lists are accepted.
-
-    Raises:
-        ParameterError: it has another form.
-    """
+    """Bring a `contexts` field, a mapping or lists, into its frozen form; ParameterError for another."""
     given = mechanism.contexts
     if given in get_args(Public):
         return  # `check` knows which mechanisms take a word
@@ -237,14 +207,3 @@ def tidy(mechanism: Any) -> None:
             "For example contexts={'income': ['age', 'education']}.",
         ) from None
     object.__setattr__(mechanism, "contexts", frozen)
-
-
-def _position(schema: Schema, name: str) -> int:
-    if name not in schema.names:
-        raise UsageError(
-            "NOCOLUMN",
-            f"contexts= names column {name!r}, which the schema does not have.",
-            f"Columns are {', '.join(schema.names[:20])}.",
-            did_you_mean(name, schema.names, "Check the spelling."),
-        )
-    return schema.index(name)

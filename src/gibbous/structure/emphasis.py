@@ -10,7 +10,6 @@ from fractions import Fraction
 import numpy as np
 
 from gibbous.core.errors import ParameterError, UsageError
-from gibbous.core.keywords import did_you_mean
 from gibbous.core.schema import Schema
 from gibbous.structure.cliques import Clique
 
@@ -52,18 +51,14 @@ class Emphasis:
 
 
 def emphasis_of(schema: Schema, target: str | None, weights: Sequence[str]) -> Emphasis:
-    """Names found in a schema.
+    """Names found in a schema; weights are "column=weight" or "column*column=weight".
 
-    Args:
-        target: name of a column, or None.
-        weights: "column=weight" or "column*column=weight".
-    Raises:
-        UsageError: a name that is not a column, a pair of one column, a target of one level.
+    UsageError for a name that is not a column, a pair of one column, a target of one level.
     """
     found = tuple((_clique(schema, text), float(text.rpartition("=")[2])) for text in weights)
     if target is None:
         return Emphasis(weights=found)
-    at = _position(schema, target, "target")
+    at = schema.index(target, "target names")
     if schema.sizes[at] < 2:
         raise UsageError(
             "TARGET",
@@ -102,14 +97,10 @@ def as_texts(weights: Mapping[object, object] | Sequence[str]) -> tuple[str, ...
 
 
 def shared(price: Fraction, weights: np.ndarray) -> dict[float, Fraction]:
-    """The price of one table of each weight, all tables together costing `price`.
+    """The price of one table of each weight > 0, all tables together costing `price`.
 
     With prices in proportion to w^(2/3), the sum of w sigma over the tables is least: that is where
     the derivatives of w / sqrt(price) agree.
-
-    Args:
-        price: of all tables.
-        weights: of each table, > 0.
     """
     parts = {w: Fraction(round(10**6 * w ** (2 / 3)), 10**6) for w in weights.tolist()}
     whole = sum((parts[w] for w in weights.tolist()), Fraction(0))
@@ -129,11 +120,11 @@ def _clique(schema: Schema, text: str) -> Clique:
     """The column or the pair that a text names; names may hold the sign that joins two."""
     name = text.rpartition("=")[0]
     if name in schema.names or JOIN not in name:
-        return (_position(schema, name, "weights"),)
+        return (schema.index(name, "weights names"),)
     cuts = [at for at, sign in enumerate(name) if sign == JOIN]
     both = [(name[:at].strip(), name[at + 1 :].strip()) for at in cuts]
     one, two = next((p for p in both if set(p) <= set(schema.names)), both[0])
-    pair = {_position(schema, one, "weights"), _position(schema, two, "weights")}
+    pair = {schema.index(one, "weights names"), schema.index(two, "weights names")}
     if len(pair) < 2:
         raise UsageError(
             "WEIGHTS",
@@ -142,14 +133,3 @@ def _clique(schema: Schema, text: str) -> Clique:
             f"Write {one}=... for the column itself.",
         )
     return tuple(sorted(pair))
-
-
-def _position(schema: Schema, name: str, what: str) -> int:
-    if name in schema.names:
-        return schema.index(name)
-    raise UsageError(
-        "COLUMN",
-        f"{what} names {name!r}, which is not a column of the schema.",
-        f"The schema has {len(schema)} columns.",
-        did_you_mean(name, schema.names, "Check the spelling."),
-    )

@@ -55,14 +55,10 @@ def divisible(column: Column, narrow: tuple[float, ...]) -> bool:
 def finer_edges(
     column: Column, narrow: tuple[float, ...], counts: np.ndarray, sigma: float
 ) -> tuple[float, ...]:
-    """The same narrow bins, of which those that clearly hold rows are cut into equal parts.
+    """Edges of the same narrow bins, of which those that clearly hold rows are cut into equal parts.
 
-    Args:
-        narrow: edges of the narrow bins.
-        counts: noisy, float64 (narrow bins,) or one more at the end, which is not cut.
-        sigma: standard deviation of the noise of one count.
-    Returns:
-        Edges; parts are single values where these are few enough.
+    Parts are single values where these are few enough. Counts are noisy, float64 (narrow bins,) or
+    one more at the end, which is not cut.
     """
     values = _values(column, narrow)
     filled = np.flatnonzero((counts[: len(values)] > FILLED * sigma) & (values > 1))
@@ -171,12 +167,7 @@ def finer_steps(
 def inside_of(parts: np.ndarray, mass: float, sigma: float) -> np.ndarray:
     """Rows of one narrow bin over its parts: stretches that clearly stand out, the rest evenly.
 
-    Args:
-        parts: noisy, float64 (parts,).
-        mass: rows of the bin, >= 0.
-        sigma: standard deviation of the noise of one part.
-    Returns:
-        float64 (parts,), >= 0, sum `mass`.
+    Of noisy parts, float64 (parts,), and the rows of the bin; gives float64 (parts,), >= 0, sum `mass`.
     """
     even = np.full(len(parts), mass / len(parts))
     if len(parts) == 1 or mass <= 0:
@@ -197,12 +188,9 @@ def inside_of(parts: np.ndarray, mass: float, sigma: float) -> np.ndarray:
 
 
 def measure_of(column: Column, narrow: Sequence[float]) -> np.ndarray:
-    """What smooth columns are about even in: steps of a logarithm, or widths where values are few.
+    """What smooth columns are about even in, float64 (bins,), > 0: steps of a logarithm, or widths of few.
 
-    Args:
-        narrow: edges of bins, increasing; the last one is the upper bound, which is a bin of its own.
-    Returns:
-        float64 (bins,), > 0.
+    The last of the edges is the upper bound, which is a bin of its own.
     """
     low, high = float(narrow[0]), float(narrow[-1])
     ends = np.array([*narrow, just_above(column, high)], dtype=np.float64)

@@ -83,12 +83,8 @@ def candidates(
 ) -> list[Option]:
     """Every column that is not placed, with every maximal set of placed parents its table can hold.
 
-    Args:
-        order: columns that are placed.
-        free: all columns of more than one level.
-        parents, max_cells, most: as for `choose_greedy`.
-    Returns:
-        At least one option a column that is not placed.
+    There is at least one option a column. `order`: columns that are placed; `free`: all of more than
+    one level.
     """
     sets: list[set[Option]] = [{(j, ()) for j in free if j not in order}]
     while len(sets) <= parents:
@@ -116,14 +112,9 @@ def table(schema: Schema, option: Option) -> Context:
 def scores(
     options: Sequence[Option], tables: Sequence[Context], counts: Sequence[Counts]
 ) -> np.ndarray:
-    """R of each option, in counts: half the L1 distance from column and parents independent.
+    """R of each option, float64 (options,): half the L1 distance from column and parents independent.
 
-    Args:
-        options: (column, parents).
-        tables: their joint contexts.
-        counts: secret counts of these.
-    Returns:
-        float64 (options,).
+    In counts, of the secret counts of the joint tables.
     """
     distances = np.zeros(len(options))
     for place, ((column, _), context, secret) in enumerate(

@@ -21,11 +21,7 @@ WIDEST_GROUP = 0.25  # no group has to hold more than this share: at least two g
 
 
 def most_groups(cells: int) -> int:
-    """Groups that a column is merged to at most: two of them have a table within the limit.
-
-    Args:
-        cells: largest table that is measured, >= 4.
-    """
+    """Groups that a column is merged to at most: two of them have a table of at most `cells` >= 4."""
     return min(MOST_GROUPS, math.isqrt(cells))
 
 
@@ -72,13 +68,7 @@ def merged_levels(
 
 
 def level_shares(counts: np.ndarray, sigma: float, rows: float, frequent: np.ndarray) -> np.ndarray:
-    """Shares of all levels: frequent ones as counted, the others with the noise taken out.
-
-    Args:
-        frequent: bool (levels,): counts far above the noise.
-    Returns:
-        float64 (levels,), > 0, sum 1.
-    """
+    """Shares of all levels, float64 (levels,), > 0: frequent ones as counted, others without the noise."""
     cells_of = np.maximum(counts.astype(np.float64), 1.0)
     rest = counts[~frequent]
     if len(rest):
@@ -93,17 +83,10 @@ def level_shares(counts: np.ndarray, sigma: float, rows: float, frequent: np.nda
 def runs(
     shares: np.ndarray, alone: np.ndarray, least: float, *, ordered: bool, alike: np.ndarray
 ) -> np.ndarray:
-    """Groups of levels: some alone, the others joined to runs.
+    """Groups of levels, int64 (levels,), numbered by first level: some alone, the others joined to runs.
 
-    Args:
-        shares: float64 (levels,), >= 0.
-        alone: bool (levels,).
-        least: share that a run is closed at.
-        ordered: whether a run may hold neighbors alone.
-        alike: as for `merged_levels`.
-    Returns:
-        int64 (levels,), numbered by first level. A run that is left short joins the one before it,
-        where there is one that it may join.
+    A run is closed at the share `least`; where levels are ordered it holds neighbors alone. One that
+    is left short joins the one before it, where there is one that it may join; see `merged_levels`.
     """
     group = np.full(len(shares), -1, dtype=np.int64)
     count = 0
@@ -126,12 +109,9 @@ def runs(
 
 
 def kinds_of(schema: Schema, column: int) -> np.ndarray:
-    """Which levels of a column may be merged: the same number for those that are.
+    """Which levels of a column may be merged: the same number, int64 (levels,), for those that are.
 
     Missing and the catch-all level stay apart, and so do levels that a structural zero tells apart.
-
-    Returns:
-        int64 (levels,).
     """
     own = schema.columns[column]
     marks = [np.zeros(own.size, dtype=np.int64)]

@@ -93,13 +93,7 @@ def _on_places(column: Column, cuts: Sequence[float]) -> tuple[float, ...]:
 
 
 def narrow_shares(counts: np.ndarray, sigma: float) -> np.ndarray:
-    """Shares of narrow bins with the noise taken out: neighbors are alike until counts say otherwise.
-
-    Args:
-        counts, sigma: as for `merged_edges`.
-    Returns:
-        float64 (narrow bins,), > 0, sum 1.
-    """
+    """Shares of narrow bins with the noise taken out, > 0: neighbors are alike until counts say otherwise."""
     rows = max(1.0, float(counts.sum()))
     even = np.full(len(counts), rows / len(counts))
     cells = denoised(counts, sigma, [halved(counts, sigma, rows), even])
@@ -108,12 +102,9 @@ def narrow_shares(counts: np.ndarray, sigma: float) -> np.ndarray:
 
 
 def halved(counts: np.ndarray, sigma: float, rows: float) -> np.ndarray:
-    """Rows divided over narrow bins by halves: evenly, unless two halves differ clearly.
+    """Rows > 0 divided over narrow bins by halves: evenly, unless two halves differ clearly.
 
-    Args:
-        rows: to be divided, > 0.
-    Returns:
-        float64 (narrow bins,), >= 0, sum `rows`: a smooth guess that keeps jumps and long flat tails.
+    A smooth guess, float64 (narrow bins,), >= 0, that keeps jumps and long flat tails.
     """
     out = np.zeros(len(counts))
     open_ = [(0, len(counts), rows)]
@@ -177,11 +168,9 @@ def merged_edges(
 
 
 def redrawn_weights(column: Column, normal: np.ndarray) -> tuple[int, ...]:
-    """Weights of a law within bins that the same records might have got with other noise.
+    """Weights of a paid law within bins that the same records might have got with other noise.
 
-    Args:
-        column: with a law that noise was paid for.
-        normal: standard normal numbers, one a step.
+    `normal`: standard normal numbers, one a step.
     """
     assert column.within is not None
     noisy = np.array(column.within.weights, dtype=np.float64) + column.within.noise * normal

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from gibbous.core.errors import ParameterError, UsageError
-from gibbous.core.keywords import did_you_mean
 from gibbous.core.schema import Schema
 
 Prior = tuple[tuple[str, tuple[int, ...]], ...]
@@ -16,8 +15,7 @@ Prior = tuple[tuple[str, tuple[int, ...]], ...]
 def tidy_prior(mechanism: Any) -> None:
     """Bring a `prior` field into its frozen form: a mapping or lists are accepted.
 
-    Raises:
-        ParameterError: it has another form, a column twice, or a level without a whole number above 0.
+    ParameterError for another form, a column twice, or a level without a whole number above 0.
     """
     given = mechanism.prior
     try:
@@ -38,20 +36,11 @@ def tidy_prior(mechanism: Any) -> None:
 
 
 def ratios_of(schema: Schema, prior: Prior) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """(position, ratios) of each column that has a public prior.
-
-    Raises:
-        UsageError: an unknown column, or not one number for each of its codes.
-    """
+    """(position, ratios) of each column that has a public prior, one number for each of its codes."""
+    found = []
     for name, counts in prior:
-        if name not in schema.names:
-            raise UsageError(
-                "NOCOLUMN",
-                f"prior= names column {name!r}, which the schema does not have.",
-                f"Its columns are {', '.join(schema.names)}.",
-                did_you_mean(name, schema.names, "Correct prior=."),
-            )
-        size = schema.sizes[schema.names.index(name)]
+        place = schema.index(name, "prior= names column")
+        size = schema.sizes[place]
         if len(counts) != size:
             raise UsageError(
                 "PRIOR",
@@ -59,4 +48,5 @@ def ratios_of(schema: Schema, prior: Prior) -> tuple[tuple[int, tuple[int, ...]]
                 "It has one for each level or bin, then for `other` and for missing where declared.",
                 "Correct prior=.",
             )
-    return tuple((schema.names.index(name), counts) for name, counts in prior)
+        found.append((place, counts))
+    return tuple(found)

@@ -20,14 +20,10 @@ UNITS = 1 << 20  # fitted counts are given in millionths: the smallest cells kee
 
 
 def reconcile(tables: Tables) -> Tables:
-    """Fit the dense tables of a release together, ready for drawing.
+    """Fit the dense tables of a release together, ready for drawing; over hashed keys to the targets alone.
 
-    Args:
-        tables: with 1-way tables among `items` or `extra`; tables over hashed keys are fitted to
-            their target's margin only.
-    Returns:
-        The same tables with int64 non-negative cells in units of 1/UNITS count, and a recipe that
-        reads them as they are (fit "clip", kappa 0, floor 0).
+    Cells are then int64, non-negative, in units of 1/UNITS count, and the recipe reads them as they
+    are (fit "clip", kappa 0, floor 0).
     """
     shares = fitted_margins(tables.schema.sizes, tables.items + tables.extra)
     total = float(max(1, tables.noisy_rows()))
@@ -39,13 +35,9 @@ def reconcile(tables: Tables) -> Tables:
 
 
 def fitted_margins(sizes: Sequence[int], tables: Sequence[Table]) -> tuple[np.ndarray, ...]:
-    """One distribution a column: noisy 1-way counts combined over tables by inverse variance.
+    """One distribution a column, float64 (levels,): noisy 1-way counts combined by inverse variance.
 
-    Args:
-        sizes: number of codes of each column.
-        tables: noisy tables; only dense ones are used.
-    Returns:
-        float64 (levels,) a column, non-negative, summing to 1; uniform where nothing is left.
+    Only dense tables are used; a column is uniform where nothing is left.
     """
     sums = [np.zeros(size) for size in sizes]
     weights = [0.0] * len(sizes)

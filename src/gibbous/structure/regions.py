@@ -185,11 +185,7 @@ def places(
 
 
 def regions(among: Places, level: str) -> Regions:
-    """Group places by a level of their hierarchy.
-
-    Raises:
-        UsageError: there is no such level.
-    """
+    """Group places by a level of their hierarchy; UsageError if there is none."""
     if level not in among.parents:
         known = ", ".join(map(repr, among.parents)) or "none"
         raise _bad(
@@ -214,11 +210,7 @@ def regions(among: Places, level: str) -> Regions:
 def miles(
     lat: float | np.ndarray, lon: float | np.ndarray, lats: np.ndarray, lons: np.ndarray
 ) -> np.ndarray:
-    """Great-circle distances in miles (haversine); NaN where a coordinate is NaN.
-
-    Args:
-        lat, lon, lats, lons: degrees; broadcast together.
-    """
+    """Great-circle distances in miles (haversine) of degrees, broadcast; NaN where a coordinate is."""
     one, two = np.radians(lat), np.radians(lats)
     across = np.radians(np.asarray(lons) - lon) / 2
     part = np.sin((two - one) / 2) ** 2 + np.cos(one) * np.cos(two) * np.sin(across) ** 2

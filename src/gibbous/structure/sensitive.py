@@ -8,7 +8,6 @@ from fractions import Fraction
 from gibbous.core.claim import Relation, l_diverse, short
 from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
 from gibbous.core.exact import exact
-from gibbous.core.keywords import did_you_mean
 from gibbous.core.plan import Spend
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Criterion
@@ -19,12 +18,9 @@ Sensitive = tuple[tuple[int, float], ...]
 
 
 def as_texts(given: Mapping[object, object] | Sequence[object] | str) -> tuple[str, ...]:
-    """Columns and their l in one written form, sorted.
+    """Columns and their l in one written form, sorted, of {"disease": 2} or texts "disease=2".
 
-    Args:
-        given: {"disease": 2}, or the texts "disease=2", or one of these.
-    Raises:
-        ParameterError: no number above 1, or a column twice.
+    ParameterError where l is no number above 1, or a column is there twice.
     """
     texts = (given,) if isinstance(given, str) else given
     pairs = [*texts.items()] if isinstance(texts, Mapping) else [_cut(text) for text in texts]
@@ -55,7 +51,8 @@ def sensitive_of(
         ParameterError: l is above the number of levels.
         PrivacyRefused: rows are changed after they are drawn, or levels ruled out.
     """
-    found = tuple((_position(schema, text), float(text.rpartition("=")[2])) for text in texts)
+    pairs = [text.rpartition("=") for text in texts]
+    found = tuple((schema.index(name, "diverse= names"), float(least)) for name, _, least in pairs)
     if found and (schema.impossible or schema.rules):
         raise PrivacyRefused(
             "DIVERSERULES",
@@ -78,12 +75,7 @@ def sensitive_of(
 def stated(
     schema: Schema, sensitive: Sensitive, criterion: Criterion, relation: Relation
 ) -> tuple[Spend, ...]:
-    """What is promised of drawn values, column by column: what a plan says and a release is held to.
-
-    Args:
-        sensitive, criterion: as a recipe has them.
-        relation: of the release.
-    """
+    """What is promised of drawn values, column by column: what a plan says and a release is held to."""
     said = []
     for column, least in sensitive:
         claim = l_diverse(
@@ -119,18 +111,6 @@ def _check(schema: Schema, column: int, l: float) -> None:  # noqa: E741
             "l is at most the number of levels.",
             "Lower l, or leave the column out of diverse.",
         )
-
-
-def _position(schema: Schema, text: str) -> int:
-    name = text.rpartition("=")[0]
-    if name in schema.names:
-        return schema.index(name)
-    raise UsageError(
-        "NOCOLUMN",
-        f"diverse= names column {name!r}, which the schema does not have.",
-        "It names columns of a declared schema, whose levels are public.",
-        did_you_mean(name, schema.names, "Check the spelling."),
-    )
 
 
 def _cut(text: object) -> tuple[object, object]:

@@ -211,11 +211,8 @@ def smoothed(counts: np.ndarray, sigma: float) -> np.ndarray:
 
 
 def simplex(values: np.ndarray, total: float) -> np.ndarray:
-    """The nearest non-negative array (least squares) with a given sum.
+    """The nearest non-negative array (least squares) of the same shape with a given sum > 0.
 
-    Args:
-        values: float64, any shape.
-        total: > 0.
     Source:
         Held, Wolfe and Crowder (1974): subtract one constant, clip at 0.
     """
@@ -294,15 +291,11 @@ class Components:
         return float(own.total) / own.precision
 
     def table(self, columns: Columns) -> tuple[np.ndarray, float]:
-        """The combined table over columns that were measured together.
+        """The combined table over columns that were measured together; else KeyError.
 
-        Args:
-            columns: positions, increasing.
         Returns:
             float64 counts, an axis a column, possibly negative; standard deviation of a cell, in
             counts (root mean square over cells).
-        Raises:
-            KeyError: no table held them together.
         """
         shape = self.found[columns].total.shape
         counts, variance = np.zeros(shape), 0.0
@@ -317,11 +310,7 @@ class Components:
 
 
 def added(before: Components, tables: Iterable[tuple[Columns, np.ndarray, float]]) -> Components:
-    """The same measurements and further ones.
-
-    Args:
-        tables: (columns, noisy counts with an axis a column, variance of one cell's noise > 0).
-    """
+    """The same measurements and further ones: columns, noisy counts, and the variance of a cell's noise."""
     combined = dict(before.found)
     for columns, counts, variance in tables:
         for subset in subsets(range(len(columns))):

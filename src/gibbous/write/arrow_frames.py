@@ -79,13 +79,7 @@ def polars_type(kind: Any) -> str:
 
 
 def arrow_column(values: pl.Series, column: Column, kind: Any) -> Any:
-    """One column as an Arrow array.
-
-    Args:
-        values: as `decode` makes them.
-        column: of the schema.
-        kind: Arrow type of the input; None for none.
-    """
+    """One column, as `decode` makes it, as an Arrow array; kind: Arrow type of the input, None for none."""
     import polars as pl
     import pyarrow as pa
 

@@ -26,12 +26,7 @@ _FORMATS = {"byte": "<B", "bool": "<?", "short": "<h", "int": "<i", "long": "<q"
 
 
 def file_metadata(columns: Mapping[str, pl.DataType], schema: Schema) -> dict[str, str]:
-    """Metadata of a Parquet file: functions of the schema and the types of its columns alone.
-
-    Args:
-        columns: name -> polars type, as they are written.
-        schema: public.
-    """
+    """Metadata of a Parquet file: functions of the schema and of the types (name -> polars type) alone."""
     told = pandas_attrs(schema)
     said = {"pandas": _pandas(columns, schema)}
     said |= {"PANDAS_ATTRS": json.dumps(told)} if told else {}

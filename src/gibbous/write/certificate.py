@@ -122,12 +122,9 @@ def certify(
 def guarantee(
     plan: Plan, schema: Schema, uncovered: tuple[str, ...] = (), given: tuple[str, ...] = ()
 ) -> str:
-    """The guarantee in words, the total of everything first.
+    """The guarantee in words, the total of everything first; then what it does not cover.
 
-    Args:
-        schema: of the release.
-        uncovered: facts read off the data.
-        given: columns that were given, not drawn.
+    That is facts read off the data, and columns that were given, not drawn.
     """
     total = plan.total.words()
     if not plan.total.is_dp:
@@ -218,11 +215,7 @@ def versions() -> dict[str, str]:
 
 
 def claim_of(values: Mapping[str, Any], name: str) -> Claim:
-    """A claim of a receipt that was read from a file.
-
-    Raises:
-        ValueError, KeyError, TypeError: it is not one.
-    """
+    """A claim of a receipt that was read from a file; ValueError, KeyError or TypeError if it is none."""
     claim = Claim.from_json(values[name])
     if min(getattr(claim, name) for name in NUMBERS) < 0:
         raise ValueError("a negative claim")
@@ -252,11 +245,7 @@ def facts_of(receipt: Mapping[str, Any], schema: Schema) -> Facts:
 
 
 def plan_of(data: Mapping[str, Any]) -> Plan:
-    """The plan of a certificate.
-
-    Raises:
-        ValueError, KeyError, TypeError: it is not one.
-    """
+    """The plan of a certificate; ValueError, KeyError or TypeError if it is none."""
     return Plan(
         mechanism=str(data["mechanism"]),
         params=dict(data["params"]),

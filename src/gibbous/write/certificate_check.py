@@ -38,12 +38,9 @@ from gibbous.write.durable_files import rejected
 
 
 def check_certificate(receipt: dict[str, Any], schema: Schema, total: Claim) -> list[str]:
-    """Hold the parts of a certificate against each other.
+    """Hold the parts of a certificate against each other: sentences on what was found right.
 
-    Returns:
-        What was found right, one sentence each.
-    Raises:
-        ModelRejected: the first thing that does not fit.
+    ModelRejected names the first thing that does not fit.
     """
     _check_total(receipt, total)
     _check_plan(receipt, total)
@@ -61,17 +58,10 @@ def check_certificate(receipt: dict[str, Any], schema: Schema, total: Claim) -> 
 
 
 def check_price(tables: Tables, total: Claim, max_rows: int) -> None:
-    """Hold the price of the noise against what a release says that it cost.
+    """Raise ModelRejected where the noise alone costs more than a release says that it cost.
 
     Every table is taken for a histogram, of which a record changes one cell: sums of numbers cost
     more, thresholds and paid choices come on top. So the price found is a lower bound.
-
-    Args:
-        tables: as published.
-        total: of the certificate.
-        max_rows: most rows of one privacy unit.
-    Raises:
-        ModelRejected: the noise alone cost more.
     """
     if not total.is_dp:
         return
@@ -89,14 +79,9 @@ def check_price(tables: Tables, total: Claim, max_rows: int) -> None:
 
 
 def check_diversity(tables: Tables | None, receipt: dict[str, Any], schema: Schema) -> None:
-    """Hold what a release says of drawn values against how its rows are drawn.
+    """Raise ModelRejected where a release says more of drawn values than how its rows are drawn keeps.
 
-    Args:
-        tables: as published; None where rows were drawn from records.
-        receipt: with the plan.
-        schema: of the release.
-    Raises:
-        ModelRejected: it says something else than its recipe keeps.
+    `tables` are None where rows were drawn from records.
     """
     said, relation = plan_of(receipt["plan"]).beside, claim_of(receipt, "total").relation
     recipes = (
@@ -148,11 +133,7 @@ def check_ledger(given: Ledger | Path | str, receipt: dict[str, Any]) -> None:
 
 
 def given_names(receipt: dict[str, Any], schema: Schema) -> tuple[str, ...]:
-    """Columns that were given, not drawn; none of an ordinary release.
-
-    Raises:
-        ModelRejected: they are not some of the columns of the schema, in its order.
-    """
+    """Columns that were given, not drawn; ModelRejected if they are not some of the schema, in order."""
     if "given" not in receipt:
         return ()
     names, covered = receipt["given"]["columns"], receipt["given"]["covered"]

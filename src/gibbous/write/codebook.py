@@ -17,11 +17,7 @@ COLUMNS = ("column", "label", "kind", "codes", "values", "missing", "not declare
 
 
 def codebook_html(schema: Schema) -> str:
-    """The page, HTML with no outside request.
-
-    Args:
-        schema: of the release; public.
-    """
+    """The page, HTML with no outside request, of a public schema."""
     columns = "1 column" if len(schema) == 1 else f"{len(schema):,} columns"
     unit = f" The privacy unit is {schema.unit.words()}." if schema.unit else ""
     codes, left = [], MOST

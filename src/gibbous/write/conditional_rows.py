@@ -35,12 +35,8 @@ if TYPE_CHECKING:
 
 
 def read_given(path: Path, schema: Schema, options: ReadOptions | None = None) -> Given:
-    """Given columns from a file.
+    """Given columns from a CSV or Parquet file: one or more columns of the schema, but not all of them.
 
-    Args:
-        path: CSV or Parquet, with one or more columns of the schema, but not all of them.
-        schema: of the release.
-        options: how to read it.
     Raises:
         UsageError: a column that the schema does not have, or none that is left to draw.
         SchemaMismatch: a value is outside the schema, or missing where the column has none.
@@ -110,7 +106,6 @@ def write_conditional(
         known: file of the given columns.
         target: what `check_output` returned.
         output: seed (the same seed gives the same bytes) and format; rows are those of `known`.
-        options: how to read `known`.
         progress: told ("rows", done, rows of all sets).
     Returns:
         The release that was written; its receipt has the entry "given".

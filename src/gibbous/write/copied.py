@@ -23,15 +23,8 @@ def save_from(folder: Path) -> Saver:
 
 
 def save_copy(folder: Path, out: str | Path, *, overwrite: bool = False, sign: Any = None) -> Path:
-    """Copy a release folder, and sign the copy where a key is given.
+    """Copy a release folder, and sign the copy where a key (or the path of one without passphrase) is given.
 
-    Args:
-        folder: of the release.
-        out: the new folder.
-        overwrite: replace a release that is there.
-        sign: private key, or the path of one without a passphrase; None keeps the seals as they are.
-    Returns:
-        The path that was written.
     Raises:
         ModelRejected: the release is not what its manifest says.
         OutputNotWritten, ResourceLimit: the copy cannot be written; there is none then.

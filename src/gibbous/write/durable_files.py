@@ -24,7 +24,6 @@ from gibbous.core.request import PRIVATE, READABLE
 
 NOREPLACE, EXCHANGE = 1, 2  # flags of renameat2(2)
 _AT_FDCWD = -100
-_CHUNK = 1 << 20
 _NO_SPACE = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 MAX_JSON = 64 << 20  # bytes
 UNREADABLE = "UNREADABLE"
@@ -34,8 +33,7 @@ UNREADABLE = "UNREADABLE"
 def new_file(path: Path) -> Iterator[BinaryIO]:
     """A new file of mode 0600 that is on disk when the block ends, and gone when it fails.
 
-    Raises:
-        OutputNotWritten, ResourceLimit: instead of whatever the library raised.
+    OutputNotWritten or ResourceLimit replaces what the library raised, here and in what follows.
     """
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -79,11 +77,7 @@ def not_written(path: Path, error: BaseException) -> OutputNotWritten | Resource
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a new file, mode 0600, on disk when this returns.
-
-    Raises:
-        OutputNotWritten, ResourceLimit: it cannot be written.
-    """
+    """Write a new file, mode 0600, on disk when this returns."""
     with new_file(path) as file:
         file.write(data)
 
@@ -95,22 +89,14 @@ def write_json(path: Path, value: object) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file of a release.
-
-    Raises:
-        ModelRejected: it is missing, too large or not JSON.
-    """
+    """Read a JSON file of a release; ModelRejected if it is missing, too large or not JSON."""
     with untrusted(path.name, "JSON"):
         return json_value(read_bytes(path, MAX_JSON))
 
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn an error of the system into ours.
-
-    Raises:
-        OutputNotWritten, ResourceLimit: `path` cannot be written.
-    """
+    """Turn an error of the system into ours."""
     try:
         yield
     except OSError as error:
@@ -118,11 +104,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Replace a small file in one step, mode 0600, on disk when this returns.
-
-    Raises:
-        OutputNotWritten, ResourceLimit: it cannot be written, and is as it was.
-    """
+    """Replace a small file in one step, mode 0600, on disk when this returns; else it is as it was."""
     with writing(path):
         durable.write_whole(path, data)
 
@@ -134,22 +116,14 @@ def sha256_of(path: Path) -> str:
 
 
 def make_folder(path: Path) -> None:
-    """A new folder, mode 0700 whatever the umask.
-
-    Raises:
-        OutputNotWritten, ResourceLimit: it cannot be made.
-    """
+    """A new folder, mode 0700 whatever the umask."""
     with writing(path):
         path.mkdir(mode=0o700)
         path.chmod(0o700)
 
 
 def sync_folder(path: Path) -> None:
-    """Make names in a folder durable.
-
-    Raises:
-        OutputNotWritten: the disk reports an error; it is not tried again.
-    """
+    """Make names in a folder durable; an error of the disk is not tried again."""
     with writing(path):
         durable.sync_folder(path)
 
@@ -202,11 +176,7 @@ def move_into_place(
 
 
 def sync_name(target: Path) -> None:
-    """Make the name of a finished output durable.
-
-    Raises:
-        OutputNotWritten, ResourceLimit: the disk reports an error; the output is there all the same.
-    """
+    """Make the name of a finished output durable; it is there all the same if the disk reports an error."""
     try:
         sync_folder(target.parent)
     except GibbousError as error:
@@ -239,15 +209,7 @@ def rejected(name: str, wrong: str) -> ModelRejected:
 
 
 def check_format(value: object, known: str, what: str) -> None:
-    """Refuse a document that another version wrote.
-
-    Args:
-        value: its format.
-        known: the format that is read here.
-        what: has it, for example "its tables have".
-    Raises:
-        ModelRejected: named VERSION.
-    """
+    """Refuse, as VERSION, a document of another format; what: has it, for example "its tables have"."""
     if value != known:
         raise rejected(
             "VERSION",
@@ -256,11 +218,7 @@ def check_format(value: object, known: str, what: str) -> None:
 
 
 def refuse_unreadable(path: Path, error: BaseException) -> None:
-    """Raise, if an error is one of the system: it says nothing about what is in the file.
-
-    Raises:
-        ModelRejected: named UNREADABLE; what is damaged, or not there, has other names.
-    """
+    """Raise ModelRejected, as UNREADABLE, for an error of the system: it says nothing about the content."""
     code = re.search(r"\(os error (\d+)\)", str(error))  # as Polars has it
     number = getattr(error, "errno", None) or (int(code[1]) if code else None)
     if number is None or number in (errno.ENOENT, errno.ENOTDIR):

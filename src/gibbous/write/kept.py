@@ -239,8 +239,6 @@ def releases(ledger: Ledger | str | Path | None = None) -> tuple[Kept, ...]:
 
     Args:
         ledger: the ledger, its path, or None for this user's default.
-    Returns:
-        One `Kept` each.
     Raises:
         ModelRejected: one of them is damaged.
     """

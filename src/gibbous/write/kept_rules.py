@@ -16,12 +16,8 @@ Changed = tuple[tuple[int, ...], ...]
 def with_rules(result: Tables | Codes, sets: int, seed: int) -> tuple[Tables | Codes, Changed]:
     """What was drawn, with rows that keep the rules of their schema; tables as they are.
 
-    What the ledger is told of, and `verify` compares, are the rows that keep them.
-
-    Args:
-        result: public tables, or the rows of all sets, one set after the other.
-        sets: how many.
-        seed: sampling seed.
+    Rows are those of all sets, one set after the other. What the ledger is told of, and `verify`
+    compares, are the rows that keep the rules.
     """
     from gibbous.encode.ruled_rows import ruled
 

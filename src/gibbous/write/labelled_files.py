@@ -59,10 +59,9 @@ class Labelled:
 
 @contextmanager
 def labelled(path: Path, schema: Schema, raw: bool = False, *, form: str) -> Iterator[Labelled]:
-    """A labelled file that appears whole. Its text is never a formula, whatever `raw` says.
+    """A labelled file that appears whole; EngineFailure without its library.
 
-    Raises:
-        EngineFailure: its library is not installed.
+    Its text is never a formula, whatever `raw` says.
     """
     need(LIBRARY[form], "formats")
     with new_file(path):
@@ -72,11 +71,7 @@ def labelled(path: Path, schema: Schema, raw: bool = False, *, form: str) -> Ite
 
 
 def written_by(form: str) -> dict[str, dict[str, str]]:
-    """What a certificate says of labelled files: their format, and the library that decides their bytes.
-
-    Raises:
-        EngineFailure: it is not installed.
-    """
+    """What a certificate says of labelled files: their format, and the library that decides their bytes."""
     if form not in LIBRARY:
         return {}
     library = LIBRARY[form]

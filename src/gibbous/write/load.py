@@ -53,11 +53,7 @@ def load(path: str | Path) -> Release:
 
 
 def read_receipt(folder: Path) -> dict[str, Any]:
-    """The certificate of a package.
-
-    Raises:
-        ModelRejected: it is missing, of another version, or its parts are of the wrong kind.
-    """
+    """The certificate of a package; ModelRejected if it is missing, or not one of this version."""
     if os.path.lexists(folder / manifest.FURTHER):
         raise rejected("FURTHER", "these are further rows of a release, without a certificate")
     receipt = read_json(folder / "ledger.json")
@@ -70,11 +66,7 @@ def read_receipt(folder: Path) -> dict[str, Any]:
 
 
 def read_origin(folder: Path) -> dict[str, Any]:
-    """What a folder of further rows says about itself.
-
-    Raises:
-        ModelRejected: it is of another version, or its parts are of the wrong kind.
-    """
+    """What a folder of further rows says about itself; ModelRejected if it is not one of this version."""
     origin = read_json(folder / manifest.FURTHER)
     with refusing("ROWS", f"{manifest.FURTHER} does not say which release its rows are from"):
         check_format(origin["format"], FURTHER_FORMAT, "its rows have")
@@ -93,11 +85,7 @@ def _check_sizes(document: dict[str, Any], name: str) -> None:
 
 
 def read_schema(folder: Path) -> Schema:
-    """The public schema of a package.
-
-    Raises:
-        ModelRejected: it is not one.
-    """
+    """The public schema of a package; else ModelRejected."""
     try:
         return load_schema(folder / "schema.toml")
     except GibbousError as error:
@@ -106,11 +94,7 @@ def read_schema(folder: Path) -> Schema:
 
 
 def released_tables(folder: Path, schema: Schema, receipt: dict[str, Any]) -> Tables | None:
-    """The public tables, if the release has them; they are the ones that were committed.
-
-    Raises:
-        ModelRejected: they are damaged, or not those of the certificate.
-    """
+    """The committed public tables, if the release has them; ModelRejected if they are others, or damaged."""
     if receipt.get("tables") is None:
         if (folder / "tables").exists():
             raise rejected("TABLES", "it has tables, which its certificate does not know")

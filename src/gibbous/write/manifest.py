@@ -87,12 +87,10 @@ def seal(
 
 
 def check(folder: Path, *, skip_sets: bool = False) -> dict[str, int]:
-    """Compare the files that are there with the manifest and the digests.
+    """Compare the files that are there with the manifest and the digests; gives name -> bytes of each.
 
     Args:
         skip_sets: leave the digests of the synthetic sets to whoever reads them.
-    Returns:
-        name -> bytes of every listed file.
     Raises:
         ModelRejected: a file is missing, added, changed, or of a kind that no release holds.
     """
@@ -138,11 +136,7 @@ def check(folder: Path, *, skip_sets: bool = False) -> dict[str, int]:
 
 
 def check_file(folder: Path, name: str, digest: str, size: int | None = None) -> None:
-    """Compare one file with its digest, and refuse what no release holds.
-
-    Raises:
-        ModelRejected: it was changed, is internal, or is a pickle or checkpoint.
-    """
+    """Raise ModelRejected for a file of another digest or size, an internal one, a pickle or a checkpoint."""
     path = folder / name
     if size is not None and path.stat().st_size != size:
         raise rejected("DIGEST", f"{_shown(name)} was changed: its size is another")
@@ -157,21 +151,13 @@ def check_file(folder: Path, name: str, digest: str, size: int | None = None) ->
 
 
 def signature_text(folder: Path) -> str:
-    """The signature of a release that has one.
-
-    Raises:
-        ModelRejected: it is too large, or no text.
-    """
+    """The signature of a release that has one; ModelRejected if it is too large, or no text."""
     with untrusted(SIGNATURE, "SIGNATURE"):
         return read_text(folder / SIGNATURE, MAX_BYTES)
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """name -> digest, as SHA256SUMS lists them.
-
-    Raises:
-        ModelRejected: it is not such a list.
-    """
+    """name -> digest, as SHA256SUMS lists them; else ModelRejected."""
     with untrusted("SHA256SUMS", "SHA256SUMS"):
         text = read_text(folder / "SHA256SUMS", MAX_SUMS)
     out: dict[str, str] = {}
@@ -184,11 +170,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def found(folder: Path) -> list[str]:
-    """Names of the files of a package, without those that `seal` writes, sorted.
-
-    Raises:
-        ModelRejected: the folder holds a link, a device, or a file no release has.
-    """
+    """Sorted names of the files of a package, without those that `seal` writes; else ModelRejected."""
     if not os.path.lexists(folder):
         raise rejected("FOLDER", f"there is no {str(folder)!r}")
     if folder.is_symlink() or not folder.is_dir():

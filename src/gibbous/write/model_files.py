@@ -58,15 +58,7 @@ def model_files(data: dict[str, Any]) -> tuple[str, ...]:
 
 
 def read_model(folder: Path, data: dict[str, Any], schema: Schema) -> LogLinear | CellModel:
-    """Read what `write_model` wrote.
-
-    Args:
-        folder: of the tables.
-        data: the model in tables.json.
-        schema: the public schema of the release.
-    Raises:
-        ModelRejected: a size, column, number or file is not what it must be.
-    """
+    """Read what `write_model` wrote; ModelRejected where a size, column, number or file is wrong."""
     if data.get("kind") == "cells":
         return _read_cell_model(folder, data, schema)
     sizes = _sizes(data, schema)
@@ -268,13 +260,7 @@ def _context(data: dict[str, Any], schema: Schema) -> Context:
 
 
 def noise_of(data: dict[str, Any], name: str) -> NoiseInfo:
-    """The noise of a table in tables.json.
-
-    Args:
-        name: of the table, in a refusal.
-    Raises:
-        ModelRejected: an unknown law, or numbers out of range.
-    """
+    """The noise of a table in tables.json; ModelRejected for an unknown law or numbers out of range."""
     law, scale, threshold = data["law"], data["scale"], data["threshold"]
     if law not in ("geometric", "gaussian"):
         raise rejected("NOISE", f"{name} has an unknown noise")
@@ -286,11 +272,7 @@ def noise_of(data: dict[str, Any], name: str) -> NoiseInfo:
 
 
 def write_numbers(path: Path, columns: Mapping[str, np.ndarray]) -> None:
-    """Write a new file.
-
-    Raises:
-        OutputNotWritten, ResourceLimit: it cannot be written.
-    """
+    """Write a new file."""
     import polars as pl
 
     with new_file(path) as file:

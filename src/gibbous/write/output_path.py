@@ -16,12 +16,8 @@ LONGEST = 200  # bytes of the last part of a path; the partial folder needs some
 
 
 def check_output(out: str | Path, *, overwrite: bool = False, source: object = None) -> Path:
-    """Refuse an output that could not be written, or that would destroy something.
+    """Refuse an output that could not be written, or that would destroy something, such as the source.
 
-    Args:
-        out: folder (or file) to make.
-        overwrite: allow an existing release to be replaced.
-        source: the input, if it is a path.
     Returns:
         The absolute path; its parent has no links.
     Raises:

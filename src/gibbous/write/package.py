@@ -218,11 +218,9 @@ class Package:
     def write_sets(self, workers: Workers | None = None, progress: Progress = silent) -> None:
         """Write all synthetic sets: Parquet, and CSV beside it if asked for.
 
-        Parts that a killed run finished are kept if they are whole; the others are drawn.
+        Parts that a killed run finished are kept if they are whole; the others are drawn, by workers
+        or this process. `progress` is told ("rows", rows on disk or drawn, rows of all sets).
 
-        Args:
-            workers: processes that draw and write the parts; None is this one.
-            progress: told ("rows", rows on disk or drawn, rows of all sets).
         Raises:
             OutputNotWritten, ResourceLimit: a part cannot be written; what is finished is kept.
             EngineFailure: workers were lost, or do not agree on a part.

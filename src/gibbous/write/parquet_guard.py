@@ -31,11 +31,7 @@ class ParquetInfo:
 
 
 def metadata(path: Path) -> ParquetInfo:
-    """Read the footer only.
-
-    Raises:
-        ModelRejected: it is not a Parquet file.
-    """
+    """Read the footer only; ModelRejected if it is not a Parquet file."""
     import polars as pl
 
     tried(path, "all", memory_limit(), lambda: _damaged(path))
@@ -46,11 +42,7 @@ def metadata(path: Path) -> ParquetInfo:
 
 
 def guarded_read(path: Path) -> pl.DataFrame:
-    """Read a whole file; dictionaries become text.
-
-    Raises:
-        ModelRejected: it cannot be read.
-    """
+    """Read a whole file; dictionaries become text; ModelRejected if it cannot be read."""
     import polars as pl
 
     tried(path, "all", memory_limit(), lambda: _damaged(path))
@@ -60,11 +52,7 @@ def guarded_read(path: Path) -> pl.DataFrame:
 
 
 def guarded_slices(path: Path, rows: int) -> Iterator[pl.DataFrame]:
-    """The same frame in slices, of which one at a time is read; one empty slice of an empty file.
-
-    Args:
-        rows: rows a slice, >= 1.
-    """
+    """The same frame in slices of so many rows, read one at a time; one empty slice of an empty file."""
     import polars as pl
 
     whole, start = metadata(path).rows, 0
@@ -77,11 +65,7 @@ def guarded_slices(path: Path, rows: int) -> Iterator[pl.DataFrame]:
 
 
 def guarded_scan(paths: Sequence[Path]) -> pl.LazyFrame:
-    """Files with the same columns as one lazy frame; dictionaries become text.
-
-    Raises:
-        ModelRejected: one of them cannot be read.
-    """
+    """Files with the same columns as one lazy frame; dictionaries become text; else ModelRejected."""
     import polars as pl
 
     columns = [metadata(path).columns for path in paths]

@@ -106,14 +106,8 @@ def drawn_seed() -> int:
 def acquire(target: Path, request: bytes, seed: int) -> Partial:
     """The partial folder of this run: that of a dead run of the same request, or a new one.
 
-    Folders of dead runs of other requests for the same output are removed.
-
-    Args:
-        target: final path.
-        request: digest of everything that was asked for.
-        seed: of a new run; a resumed run keeps its own.
-    Raises:
-        OutputNotWritten: another run is writing this output, or the folder cannot be made.
+    Folders of dead runs of other requests for the same output are removed. A resumed run keeps its
+    seed. OutputNotWritten where another run writes this output, or the folder cannot be made.
     """
     with _alone(target):
         found: Partial | None = None
@@ -149,11 +143,7 @@ def finished(partial: Partial, target: Path) -> bool:
 
 
 def refuse_unread(path: Path, error: BaseException) -> None:
-    """Raise, if the system failed to read what an earlier run left: it may have been paid for.
-
-    Raises:
-        OutputNotWritten: the error says nothing about what is there.
-    """
+    """Raise OutputNotWritten if the system failed to read what an earlier run left, perhaps paid for."""
     why = str(getattr(error, "strerror", None) or getattr(error, "wrong", ""))
     if getattr(error, "name", "") == durable_files.UNREADABLE or getattr(error, "errno", None) not in (
         None, errno.ENOENT, errno.ENOTDIR

@@ -100,14 +100,11 @@ class PartDone:
 
 
 def write_part(job: Drawing, item: tuple[int, int], progress: Progress = silent) -> PartDone:
-    """Draw, decode and write one part; its files appear whole, under their final names.
+    """Draw, decode and write a part (set, part), from 0; its files appear whole, under their final names.
 
-    Writing it again, here or elsewhere, gives the same bytes under the same names.
+    Writing it again, here or elsewhere, gives the same bytes under the same names. `progress` is told
+    ("rows", rows of this part that are drawn, rows of this part).
 
-    Args:
-        job: public.
-        item: (set, part), both from 0.
-        progress: told ("rows", rows of this part that are drawn, rows of this part).
     Raises:
         OutputNotWritten: this process does not see the folder, or may not write there.
         ResourceLimit: the disk is full; a table is too large to draw from.

@@ -39,11 +39,6 @@ def request_digest(
     """Digest of everything that was asked for; a run with the same digest may resume another.
 
     How a run is computed is not among it: `Performance` does not come here.
-
-    Args:
-        plan: of the run; it holds the method and its parameters.
-        dataset: keyed fingerprint of the records.
-        target: final path of the package.
     """
     facts = {
         "version": __version__,
@@ -93,13 +88,7 @@ class Purchase:
 def purchase_of(
     privacy: Privacy, output: Output, plan: Plan, *, dataset: bytes, ledger: Path
 ) -> Purchase:
-    """What a request without a folder of its own pays for: the newest of it, or with `fresh` a new one.
-
-    Args:
-        plan: of the run; it holds the method and its parameters.
-        dataset: keyed fingerprint of the records.
-        ledger: path of the ledger that pays.
-    """
+    """What a request without a folder of its own pays for: the newest of it, or with `fresh` a new one."""
     tables, bought = pays_for_tables(privacy, plan), _bought(privacy, plan, dataset)
     drawn = {
         "rows": output.rows,
@@ -159,13 +148,10 @@ class Earlier:
 
 
 def earlier(ledger: Ledger, purchase: bytes, folders: Iterable[Path]) -> Earlier | None:
-    """What this ledger has paid for under this digest; None where it has nothing.
+    """What this ledger has paid for under a `bought_digest`; None where it has nothing.
 
-    Args:
-        purchase: what `bought_digest` returned.
-        folders: where releases of it may lie. None is believed: its tables are those of the ledger.
-    Raises:
-        OutputNotWritten: the system cannot read one: a passing fault must not charge again.
+    Folders in which a release of it may lie are not believed: its tables are those of the ledger.
+    OutputNotWritten where the system cannot read one: a passing fault must not charge again.
     """
     ids = {str(link.public["id"]) for link in ledger.bought(purchase)}
     entries = ledger.entries() if ids else ()
@@ -203,10 +189,7 @@ def note_folder(ledger: Path, purchase: bytes, folder: Path) -> None:
 def bought_alone(ledger: Path, purchase: bytes) -> Callable[[], None]:
     """Wait until no other run of this purchase works: what that one pays for is there to be taken then.
 
-    Returns:
-        What lets the next run begin.
-    Raises:
-        OutputNotWritten: one still works after `PATIENCE`.
+    Gives what lets the next run begin; OutputNotWritten where one still works after `PATIENCE`.
     """
     handle = os.open(_notes(ledger, purchase), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:

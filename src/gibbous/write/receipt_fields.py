@@ -69,11 +69,7 @@ several. A name with ? may be missing; * is any name. Names that are not listed 
 
 
 def check_fields(document: dict[str, Any]) -> None:
-    """Refuse a certificate of which a field is missing or of another kind.
-
-    Raises:
-        ModelRejected: naming the first such field.
-    """
+    """Raise ModelRejected naming the first field of a certificate that is missing or of another kind."""
     wrong = _wrong(document, RECEIPT, "")
     if wrong:
         raise rejected("RECEIPT", f"{wrong} in ledger.json is missing, or not what it must be")

@@ -18,13 +18,7 @@ SLICE = 1 << 20  # rows that are widened at once
 
 
 def digest_of(result: Tables | Codes) -> str:
-    """SHA-256 over the schema and the released numbers, in a fixed byte order.
-
-    Args:
-        result: what a mechanism returned: public tables, or the rows of all sets.
-    Returns:
-        Hex digest: this is what the ledger commits to.
-    """
+    """SHA-256, hex, over the schema and the released numbers in a fixed byte order: what the ledger keeps."""
     sums = hashlib.sha256(b"gibbous-release-1")
     sums.update(_json(schema_json(result.schema)))
     if isinstance(result, Codes):

@@ -43,7 +43,6 @@ def release_texts(
 
     Args:
         receipt: the certificate, as it stands in ledger.json.
-        schema: of the release.
         tables: the published tables; None when the rows were what was paid for.
         sums: file of a set -> its digest (SHA-256, hex).
     """
@@ -62,11 +61,7 @@ def release_texts(
 def described(
     receipt: Mapping[str, Any], schema: Schema, sums: Mapping[str, str]
 ) -> dict[str, bytes]:
-    """Codebook and descriptions for other programs, of a release or of further rows, by file name.
-
-    Args:
-        receipt: the certificate, or what a folder of further rows says about itself.
-    """
+    """Codebook and descriptions for other programs, of a release or of further rows, by file name."""
     known = receipt if "guarantee" in receipt else {**receipt, **receipt["release"]}
     texts = {"codebook.html": codebook_html(schema)} | sidecars(known, schema, sums)
     return {name: text.encode("utf-8", "replace") for name, text in texts.items()}
@@ -86,7 +81,6 @@ def methods_text(
 
     Args:
         tables: the published tables; None when the rows were what was paid for.
-        sets: number of synthetic sets.
         files: what the certificate says of the files of the sets.
         in_parts: whether a set is a folder of files.
         given: columns that were not drawn, but given by whoever ran it.
@@ -143,7 +137,6 @@ def check_texts(
     """Compare the texts of a folder with those that follow from the rest of it.
 
     Args:
-        receipt: says which version wrote them.
         schema: as read from it: what its file says beside that, in comments, is refused.
         made: the texts, from the digests of all files.
     Returns:

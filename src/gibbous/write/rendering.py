@@ -21,22 +21,15 @@ _MARKUP = str.maketrans({mark: "\\" + mark for mark in "\\`*_{}[]<>|#"})
 
 
 def render(package: str, name: str, **facts: Any) -> str:
-    """Fill in a template of a package; a name that it uses and does not get is an error.
+    """Fill in a template of a package's folder `templates`; all but Markdown and R escapes the facts.
 
-    Args:
-        package: the package whose folder `templates` holds it.
-        name: of the file; all but Markdown and R escapes what it is given.
-        facts: the names that it uses.
+    A name that it uses and does not get is an error.
     """
     return environment(package).get_template(name).render(facts)
 
 
 def paragraphs(package: str, name: str, **facts: Any) -> list[tuple[str, str]]:
-    """The blocks of a template in order, each with its name as a sentence; those without text are left out.
-
-    Args:
-        package, name, facts: as for `render`.
-    """
+    """The blocks of a template in order, each with its name as a sentence, without empty ones."""
     template = environment(package).get_template(name)
     context = template.new_context(facts)
     texts = {title: "".join(block(context)).strip("\n") for title, block in template.blocks.items()}

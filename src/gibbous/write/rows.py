@@ -69,8 +69,6 @@ def write_files(
         csv_raw: leave text that a spreadsheet would read as a formula as it is.
         types: of columns that have the type of the input; see `decode`.
         progress: told ("write", rows, 0).
-    Returns:
-        The rows, and the guarded cells of the CSV file.
     Raises:
         UsageError: unknown format.
         OutputNotWritten, ResourceLimit: a file cannot be written; the disk is full.
@@ -214,11 +212,7 @@ class _Parquet:
         return 0
 
     def finish(self) -> None:
-        """Wait until all rows are in the file.
-
-        Raises:
-            Whatever the library raised, for `new_file` to translate.
-        """
+        """Wait until all rows are in the file; what the library raised is for `new_file` to translate."""
         self._hand(None)
         assert self._thread is not None
         while self._thread.is_alive():
@@ -278,13 +272,10 @@ def _guarded_names(frame: pl.DataFrame) -> int:
 
 
 def guard(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Prefix text that a spreadsheet would read as a formula with an apostrophe.
+    """The frame with text that a spreadsheet would read as a formula behind an apostrophe; cells changed.
 
     Text starting with = + - @, tab, carriage return or NUL is meant; plain numbers are not, whatever
     the type of their column. Column names are text, too.
-
-    Returns:
-        The frame, and how many cells were prefixed.
     """
     import polars as pl
 

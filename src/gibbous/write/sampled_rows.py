@@ -49,13 +49,10 @@ def write_sampled(
     """Draw further rows: post-processing, no cost. A few slices of them are in memory at a time.
 
     Args:
-        release: with public tables.
         output: rows, seed and format; a folder holds Parquet, and CSV beside it.
         target: what `check_output` returned: a file if its name has an ending, else a folder.
         workers: who draws and writes the parts of a folder; None is this process.
         progress: told ("rows", done, rows).
-    Returns:
-        The target.
     Raises:
         PrivacyRefused: the release has no public tables.
         OutputNotWritten, ResourceLimit: it appeared meanwhile, or cannot be written.
@@ -99,11 +96,8 @@ def write_file(
 ) -> Path:
     """Write rows to one new file, which appears whole or not at all.
 
-    Args:
-        target: what `check_output` returned.
-        output: format, and the seed that sets numbers and days within their bins.
-    Raises:
-        OutputNotWritten, ResourceLimit: it appeared meanwhile, or cannot be written.
+    `target` is what `check_output` returned. OutputNotWritten or ResourceLimit where it appeared
+    meanwhile, or cannot be written.
     """
     partial.sweep_files(target)
     fresh = target.with_name(f".{target.name}.partial-{partial.fresh_name()[:8]}")

@@ -33,11 +33,7 @@ def sampler_of(tables: Tables | None, receipt: Mapping[str, Any]) -> Sampler | N
 
 
 def types_of(receipt: Mapping[str, Any], schema: Schema) -> tuple[tuple[str, str], ...]:
-    """Types of the columns of a release that are those of its input, as its certificate says.
-
-    Args:
-        receipt: a certificate, or what a folder of further rows says about itself.
-    """
+    """Types of the columns of a release that are those of its input, as its certificate says."""
     return fitting(schema, receipt["files"].get("types", {}))
 
 
@@ -49,14 +45,10 @@ def draw(
     set_index: int = 0,
     types: tuple[tuple[str, str], ...] = (),
 ) -> pl.DataFrame:
-    """Draw rows from public tables: post-processing, no cost.
+    """Draw rows from public tables: post-processing, no cost; see `Release.sample`.
 
-    Args:
-        rows: number of rows, >= 0.
-        seed: sampling seed; the seed of a release gives its sets again. None draws one.
-        given: columns with values that are not drawn: see `Release.sample`.
-        set_index: which set, from 0.
-        types: of columns; see `decode`.
+    The seed of a release gives its sets again; sets count from 0; types: see `decode`.
+
     Raises:
         UsageError: these tables cannot be drawn from given some columns, or given is unusable.
         SchemaMismatch: a given value is outside the schema.
@@ -89,11 +81,8 @@ class Given:
 
 
 def encoded(schema: Schema, frame: pl.DataFrame) -> Given:
-    """Given columns in the terms of a schema.
+    """Some columns of a release, values as `read.source` gives them, in the terms of its schema.
 
-    Args:
-        schema: of the release.
-        frame: some of its columns, values as `read.source` gives them.
     Raises:
         SchemaMismatch: a value is outside the schema, or missing where the column has none.
         UsageError: a column that the schema does not have; a whole number beyond 2^53.
@@ -123,16 +112,11 @@ def encoded(schema: Schema, frame: pl.DataFrame) -> Given:
 def drawn(
     tables: Tables, given: Given, *, seed: int, set_index: int = 0, threads: int | None = None
 ) -> Ruled:
-    """Rows whose given columns are as given, and whose others are drawn to go with them.
+    """Rows, which keep the rules, whose given columns are as given, and whose others go with them.
 
-    Args:
-        tables: public, with a log-linear model.
-        seed: sampling seed.
-        set_index: from which set's tables, from 0.
-    Returns:
-        The rows, which keep the rules of the schema, and how many of them each rule changed.
     Raises:
-        UsageError: these tables cannot be drawn from; a given row leaves nothing possible.
+        UsageError: these tables, without a log-linear model, cannot be drawn from; a given row leaves
+            nothing possible.
     """
     from gibbous.encode.ruled_rows import ruled
     from gibbous.sampling.sample import prepared, sample
@@ -148,11 +132,7 @@ def drawn(
 
 
 def part_of(schema: Schema, names: Sequence[str]) -> Schema:
-    """The schema of some columns alone, in its own order.
-
-    Raises:
-        UsageError: a column that it does not have.
-    """
+    """The schema of some columns alone, in its own order; UsageError for one that it does not have."""
     unknown = [name for name in names if name not in schema.names]
     if unknown:
         raise unusable(

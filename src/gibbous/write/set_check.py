@@ -31,13 +31,11 @@ _ANY = 1 << 40
 
 
 def check_set(path: Path, schema: Schema, rows: int) -> Iterator[tuple[Codes, pl.DataFrame]]:
-    """Read one Parquet file of a set.
+    """Read one Parquet file of a set in slices of SLICE rows; one slice without rows of an empty file.
 
     Args:
         schema: with a row unit and no ignored columns.
         rows: what the certificate says.
-    Yields:
-        Codes and frame of slices of SLICE rows; one slice without rows of an empty file.
     Raises:
         ModelRejected: something is outside the schema.
     """
@@ -56,11 +54,7 @@ def check_both(
 ) -> Iterator[tuple[Codes, pl.DataFrame]]:
     """`check_set` of a Parquet file, each slice compared with the CSV file of the same rows.
 
-    Args:
-        csv: the other file.
-        raw: whether its text was left as it is.
-    Raises:
-        ModelRejected: something is outside the schema, or the files differ.
+    ModelRejected where they differ; `raw`: whether text of the CSV file was left as it is.
     """
     texts = _texts(csv, schema, raw=raw)
     for codes, frame in check_set(path, schema, rows):
@@ -71,13 +65,7 @@ def check_both(
 
 
 def check_labelled(folder: Path, receipt: Mapping[str, Any], schema: Schema) -> str:
-    """Write the labelled files again from the Parquet files, and compare.
-
-    Returns:
-        Why that was not done; empty where it was.
-    Raises:
-        ModelRejected: one holds something else.
-    """
+    """Write the labelled files again from the Parquet files, and compare; else says why that was not done."""
     told = receipt["files"]["labelled"]
     form, writer = str(told["format"]), f"{told['library']} {told['version']}"
     try:
@@ -100,11 +88,7 @@ def check_labelled(folder: Path, receipt: Mapping[str, Any], schema: Schema) -> 
 
 
 def _texts(path: Path, schema: Schema, *, raw: bool) -> Iterator[pl.DataFrame]:
-    """The CSV file of a set in the slices of `check_set`, as text.
-
-    Raises:
-        ModelRejected: it cannot be read, or has other columns.
-    """
+    """The CSV file of a set in the slices of `check_set`, as text; ModelRejected if it is none."""
     import polars as pl
 
     names = [name if raw else guarded_name(name) for name in schema.names]
@@ -149,15 +133,7 @@ def _check_text(
     *,
     raw: bool,
 ) -> None:
-    """Compare a slice of a CSV set with that of the Parquet set beside it.
-
-    Args:
-        written_rows: the same rows as text; None where the file has ended before.
-        path: of the CSV file.
-        frame, codes: from `check_set`.
-    Raises:
-        ModelRejected: it holds something else.
-    """
+    """Raise ModelRejected where rows of a CSV set (None where it has ended) differ from the Parquet set."""
     import polars as pl
 
     if written_rows is None or written_rows.height != frame.height:

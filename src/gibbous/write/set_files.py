@@ -43,13 +43,7 @@ def part_span(rows: int, part_rows: int, part: int) -> tuple[int, int]:
 
 
 def part_name(number: int, rows: int, part_rows: int, part: int, form: str) -> str:
-    """Name of one file within the package.
-
-    Args:
-        number: of the set, from 1.
-        part: from 0.
-        form: "parquet" or "csv".
-    """
+    """Name of one file of set `number` (from 1) and `part` (from 0) within the package."""
     if parts(rows, part_rows) == 1:
         return f"synthetic_{number}.{form}"
     return f"{set_folder(number, form)}/part-{part:05d}.{form}"
@@ -75,15 +69,7 @@ def set_folders(rows: int, output: Output) -> tuple[str, ...]:
 
 
 def lazy_sets(folder: Path, receipt: Mapping[str, Any], schema: Schema) -> Lazy:
-    """The sets of a package.
-
-    Args:
-        folder: of the package.
-        receipt: its certificate; `rows` and `sets` were checked.
-        schema: of the package.
-    Raises:
-        ModelRejected: SHA256SUMS is not a list of digests.
-    """
+    """The sets of a package, whose certificate was checked; ModelRejected without a list of digests."""
     names = [names_of(receipt, number) for number in range(1, receipt["sets"] + 1)]
     sums = manifest.digests(folder)
     casts = dictionary_casts(schema, receipt["files"].get("types", {}))
@@ -100,21 +86,13 @@ def lazy_sets(folder: Path, receipt: Mapping[str, Any], schema: Schema) -> Lazy:
 
 
 def names_of(receipt: Mapping[str, Any], number: int, form: str = "parquet") -> tuple[str, ...]:
-    """Names of the files of one set, counted from 1.
-
-    Raises:
-        ModelRejected: the certificate does not say how large its files are.
-    """
+    """Names of the files of one set, counted from 1."""
     rows = receipt["rows"][number - 1]
     return tuple(set_files(number, rows, part_rows_of(receipt), form))
 
 
 def part_rows_of(receipt: Mapping[str, Any]) -> int:
-    """Rows a file: what the certificate says; a set is one file where it does not say.
-
-    Raises:
-        ModelRejected: it is not a number of rows, or makes more files than a release has.
-    """
+    """Rows a file: what the certificate says, if possible; a set is one file where it does not say."""
     with refusing("RECEIPT", "ledger.json does not say how large its files are"):
         most = max(receipt["rows"])
         part_rows = receipt["files"].get("part_rows", max(most, 1))

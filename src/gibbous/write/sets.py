@@ -36,8 +36,6 @@ class Sets:
     """Parts in any order, perhaps more than once, from any process; each counts once.
 
     Args:
-        source: public tables, or the drawn rows of all sets.
-        digest: of `source`.
         output: with its seed and the rows of each set; parts grow where files would be too many.
         growing: the private folder of the release.
         workers: who draws and writes the parts, each with one core; None is this process, with all.
@@ -97,13 +95,7 @@ class Sets:
         return tuple(tuple(one) for one in total.tolist())
 
     def write(self, progress: Progress) -> None:
-        """Have all parts written that are not on disk yet.
-
-        Args:
-            progress: told ("rows", rows, rows of all sets).
-        Raises:
-            GibbousError: that of a part; finished parts stay, and are kept by the next run.
-        """
+        """Have all parts written that are not on disk yet; those finished stay where one fails."""
         self._keep_whole_ones()
         self._make_room()
         items = [item for item in self.job.items() if item not in self._done]
@@ -152,9 +144,7 @@ class Sets:
     def _is_new(self, done: PartDone) -> bool:
         """Whether a result is the first of its part; a retried or speculative task gives another.
 
-        Raises:
-            OutputNotWritten: the part is not where this process looks for it.
-            EngineFailure: two workers wrote other bytes for one part.
+        OutputNotWritten where its files are not there, EngineFailure where two workers differ.
         """
         before = self._done.get((done.set, done.part))
         if before is not None and before != done:

@@ -71,11 +71,7 @@ class PublicKey:
 
     @staticmethod
     def of(line: str) -> PublicKey:
-        """Read a line "ssh-ed25519 BASE64 NAME".
-
-        Raises:
-            ValueError: it is not one.
-        """
+        """Read a line "ssh-ed25519 BASE64 NAME"; else ValueError."""
         kind, text, *name = line.split(None, 2)
         key = PublicKey(base64.b64decode(text, validate=True)[-32:], " ".join(name).strip())
         if len(key.raw) != 32 or key.line != f"{kind} {text}":
@@ -143,11 +139,7 @@ class SigningKey:
 
 
 def signing_key(given: SigningKey | str | Path | None) -> SigningKey | None:
-    """A key as it is, or read from its file, which has no passphrase.
-
-    Raises:
-        UsageError, EngineFailure: see `SigningKey.load`.
-    """
+    """A key as it is, or read by `SigningKey.load` from its file, which has no passphrase."""
     return SigningKey.load(given) if isinstance(given, str | Path) else given
 
 
@@ -155,7 +147,6 @@ def new_key(path: Path, name: str, passphrase: str | bytes) -> PublicKey:
     """Write a new key, and its public half beside it with the ending .pub.
 
     Args:
-        path: of the private key, which is readable by its owner only.
         name: for people: who signs with it.
         passphrase: encrypts the private key; empty leaves it plain.
     Raises:
@@ -190,11 +181,7 @@ def new_key(path: Path, name: str, passphrase: str | bytes) -> PublicKey:
 
 
 def public_keys(path: str | Path) -> tuple[PublicKey, ...]:
-    """The public keys of a file, one a line, each with its name.
-
-    Raises:
-        UsageError: it cannot be read, holds none, or another kind of key.
-    """
+    """The public keys of a file, one a line, each with its name; UsageError for anything else."""
     try:
         lines = [line.strip() for line in read_text(Path(path), MAX_BYTES).splitlines()]
         keys = tuple(PublicKey.of(line) for line in lines if line and not line.startswith("#"))
@@ -210,9 +197,6 @@ def public_keys(path: str | Path) -> tuple[PublicKey, ...]:
 def signer_of(text: str, message: bytes, namespace: str) -> PublicKey:
     """Whose key signed these bytes as a document of this kind. Whose that key is, it cannot say.
 
-    Args:
-        text: the signature.
-        message: what it should be of.
     Raises:
         NotSigned: it is not a signature, or one of other bytes, or of another kind of document.
         EngineFailure: the extra "sign" is not installed.

@@ -49,11 +49,7 @@ _ROW_GROUP = 1 << 20
 
 
 def write_tables(tables: Tables, folder: Path) -> None:
-    """Write a new folder of tables, on disk when this returns; the same tables give the same bytes.
-
-    Raises:
-        OutputNotWritten, ResourceLimit: it cannot be written.
-    """
+    """Write a new folder of tables, on disk when this returns; the same tables give the same bytes."""
     make_folder(folder)
     listed: dict[str, list[dict[str, Any]]] = {}
     for group, members in (("table", tables.items), ("extra", tables.extra)):
@@ -85,14 +81,9 @@ def write_tables(tables: Tables, folder: Path) -> None:
 
 
 def read_tables(folder: Path, schema: Schema, *, depth: int = 0) -> Tables:
-    """Read what `write_tables` wrote; nothing in it is trusted.
+    """Read what `write_tables` wrote; nothing in it is trusted: ModelRejected for what is wrong.
 
-    Args:
-        folder: of the tables.
-        schema: the public schema of the release.
-        depth: how deep in a release of several sets or parts the folder lies.
-    Raises:
-        ModelRejected: a size, type, code, order or number is not what it must be.
+    `depth` is how deep in a release of several sets or parts the folder lies.
     """
     document = read_json(folder / "tables.json")
     with refusing("TABLES", "tables.json does not describe tables"):

@@ -223,12 +223,9 @@ def _check_sets(
     *,
     paid: bool | None = None,
 ) -> str:
-    """Every row of every set.
+    """Check every row of every set; what could not be compared, or nothing.
 
-    Args:
-        paid: whether the rows are what the ledger entry was made for; None where there are no tables.
-    Returns:
-        What could not be compared; empty where everything was.
+    `paid`: whether the rows are what the ledger entry was made for; None where there are no tables.
     """
     paid = tables is None if paid is None else paid
     bare = replace(schema, unit=Unit(), ignore=())

@@ -8,20 +8,21 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from gibbous.core.context import Context
-from gibbous.core.errors import SchemaMismatch
+from gibbous.core.errors import MAY_BE_SPENT, UNCHARGED, SchemaMismatch
 from gibbous.core.moment import Moment
 from gibbous.core.protocols import Progress
 from gibbous.core.schema import Schema
+from gibbous.core.secret import Secret
 from gibbous.core.tables import Counts
 from gibbous.disintegrate.spark import encoding, pieces, slabs
 from gibbous.disintegrate.spark import partial as tasks
 from gibbous.disintegrate.spark.estimate import passes
-from gibbous.disintegrate.spark.faults import SPENT, UNSPENT, guarded, refused, unstable
+from gibbous.disintegrate.spark.faults import guarded, refused, unstable
 from gibbous.disintegrate.spark.jobs import awaited
 from gibbous.disintegrate.spark.session import quiet
 from gibbous.disintegrate.spark.sources import Rows
@@ -30,7 +31,7 @@ SLAB = 1 << 13  # rows of a slab where slabs are divided over a number of partit
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Kept:
+class Kept(Secret):
     """Codes that the executors keep. Secret.
 
     Attributes:
@@ -48,9 +49,6 @@ class Kept:
     numbers: tuple[int, ...]
     rows: int
     sums: dict[int, tuple[int, int]]
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("codes of confidential records are never pickled")
 
     def forget(self) -> None:
         """Drop the codes on all executors, and wait until they are gone."""
@@ -77,12 +75,9 @@ def scanned(
     """Validate and encode all rows on the executors, and keep the codes there.
 
     Args:
-        session: a classic SparkSession.
-        rows: where they come from.
         key: of the ledger; what is shipped is derived from it and says nothing about it.
         numbers: positions of numeric columns whose numbers are kept.
         partitions: see `SparkEngine`.
-        options: how text files are read.
     Returns:
         The codes, and the keyed fingerprint (32 bytes) of all rows.
     Raises:
@@ -132,7 +127,7 @@ def _timed(session: Any, rows: Rows, progress: Progress) -> set[str]:
     for words in found.column("report").to_pylist():
         told = json.loads(words)
         if "error" in told:
-            raise refused(json.dumps(told["error"]), state=UNSPENT)
+            raise refused(json.dumps(told["error"]), state=UNCHARGED)
         timed.update(rows.names[int(name[1:])] for name in told["timed"])
     return timed
 
@@ -168,7 +163,7 @@ def _joined(
     told = [json.loads(words) for words in found.column("report").to_pylist() if words is not None]
     for one in told:
         if "error" in one:
-            raise refused(json.dumps(one["error"]), state=UNSPENT)
+            raise refused(json.dumps(one["error"]), state=UNCHARGED)
     faults, mark = Faults(job.schema), Fingerprint(key)
     mark.join(Seen(tuple(rows.names), 0, (0, 0)))
     nobody = 0
@@ -221,8 +216,7 @@ def tallied(
     """Count contexts (or sum moments) in one pass over the codes, or in as many as memory asks for.
 
     Args:
-        kept: the codes.
-        steps: what makes a view of them.
+        steps: what makes a view of the codes.
         contexts: what is counted; the contexts of the moments, if there are any.
         limit: bytes that counting may need in a task.
     Raises:
@@ -252,7 +246,7 @@ def tallied(
                 frame.toArrow,
                 stage="count",
                 progress=progress,
-                state=SPENT,
+                state=MAY_BE_SPENT,
                 span=span,
             )
         parts = _parts(job.contexts, kept, found)
@@ -271,7 +265,7 @@ def _parts(contexts: Sequence[Context], kept: Kept, found: Any) -> list[list[pie
     for row, (place, number) in enumerate(zip(*names, strict=True)):
         data = cells[row].as_py()
         if place == tasks.ERROR:
-            raise refused(data.decode(), state=SPENT)
+            raise refused(data.decode(), state=MAY_BE_SPENT)
         if place == tasks.CHECK:
             count, total = np.frombuffer(data, dtype=np.int64)
             read[number] = int(count), int(total)
@@ -281,5 +275,5 @@ def _parts(contexts: Sequence[Context], kept: Kept, found: Any) -> list[list[pie
             one = parts[place][number] = pieces.Part(contexts[place], number)
         one.add(data)
     if read != kept.sums:
-        raise unstable(SPENT)
+        raise unstable(MAY_BE_SPENT)
     return [list(its.values()) for its in parts]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gibbous.core.context import Context
 from gibbous.core.errors import MAY_BE_SPENT, UNCHARGED
@@ -12,6 +12,7 @@ from gibbous.core.moment import Moment
 from gibbous.core.protocols import Progress, Words64, silent
 from gibbous.core.recode import Change, recoded_schema
 from gibbous.core.schema import Schema
+from gibbous.core.secret import Secret
 from gibbous.core.tables import Counts
 from gibbous.disintegrate import count_routes
 from gibbous.disintegrate.engine_errors import closed, not_scanned, out_of_memory
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 TASK_BYTES = 512 << 20
 
 
-class SparkEngine:
+class SparkEngine(Secret):
     """Counts where the records lie: codes stay with the executors, counts come to the driver.
 
     Args:
@@ -93,9 +94,6 @@ class SparkEngine:
     def __repr__(self) -> str:
         return f"<SparkEngine, {'closed' if self._closed else 'open'}>"
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("an engine holds confidential records and is never pickled")
-
     def scan(
         self,
         source: Any,
@@ -111,9 +109,7 @@ class SparkEngine:
             source: a pyspark DataFrame; the name of a table (`catalog.db.table`); a path, folder or glob
                 of Parquet; a Delta folder, where the session reads Delta; a path, folder or glob of CSV
                 that all executors see.
-            schema: its declared schema.
             key: secret key of this installation's ledger; it stays in this process.
-            numbers: positions of numeric columns whose numbers are kept beside their bins.
         Guarantee:
             A person of the schema's unit has at most `max_rows` rows in the codes; which ones hangs on a
             secret key and on that person's rows alone.
@@ -149,15 +145,7 @@ class SparkEngine:
         parts: int = 1,
         state: str = UNCHARGED,
     ) -> None:
-        """Refuse what `tally` would refuse; counts nothing.
-
-        Args:
-            schema: of a recoded view that would be asked; None for that of the records.
-            parts: into how many random parts the records would be divided before.
-            state: what was charged by then.
-        Raises:
-            EngineFailure, ResourceLimit: see `tally`.
-        """
+        """Refuse what `tally` would refuse, in a `state` of the charge; see `core.protocols.Engine`."""
         kept, own = self._look()
         count_routes.check_contexts(contexts, schema or own, rows=kept.rows, state=state)
         need = self.estimate(contexts, -(-kept.rows // parts))
@@ -166,15 +154,7 @@ class SparkEngine:
     def tally(
         self, contexts: Sequence[Context], *, progress: Progress = silent
     ) -> tuple[Counts, ...]:
-        """Count all contexts: partial counts by partition, added up.
-
-        Returns:
-            One Counts a context: Dense int64 (keys, levels) for support "dense"; Sparse with
-            positive counts, sorted by (key, level), for support "seen".
-        Raises:
-            EngineFailure: closed, not scanned, a context of another schema, or Spark failed.
-            ResourceLimit: more memory than `memory_limit`, or than the cluster has.
-        """
+        """Count all contexts: partial counts by partition, added up; see `core.protocols.Engine`."""
         kept, _ = self._look()
         self.check(contexts, state=MAY_BE_SPENT)
         try:

@@ -44,12 +44,7 @@ class Pass:
 
 
 def passes(contexts: Sequence[Context], rows: int, partitions: int) -> tuple[Pass, ...]:
-    """Divide contexts into passes, so that tasks and driver keep within memory.
-
-    Args:
-        rows: number of rows.
-        partitions: of the codes.
-    """
+    """Divide contexts into passes, so that tasks and driver keep within memory."""
     groups: list[list[int]] = []
     tables = result = 0
     for place, context in enumerate(contexts):
@@ -96,15 +91,13 @@ def estimate(plan: Plan, schema: Schema, rows: int, partitions: int) -> dict[str
 
     Args:
         plan: its `cells` are taken as one table each 2^20 cells or part of it.
-        schema: public.
         rows: number of rows; public, or a guess.
-        partitions: of the records.
     Returns:
         passes: over the source (1, and 1 more over columns of days with a time of day) and over the
             kept codes (at least: a method that chooses in rounds counts in each); bytes, at most unless
-            said otherwise: `codes` kept by the executors together,
-            `shuffle` that moves between them, `collected` by the driver, `driver` memory, `task` memory
-            of one Python worker at its peak, about; `notes` in words.
+            said otherwise: `codes` kept by the executors together, `shuffle` that moves between them,
+            `collected` by the driver, `driver` memory, `task` memory of one Python worker at its peak,
+            about; `notes` in words.
     """
     width = len(schema) * schema.code_dtype().itemsize + 8 * len(plan.numbers)
     kept = rows * width

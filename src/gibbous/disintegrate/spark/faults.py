@@ -8,7 +8,14 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from gibbous.core import errors
-from gibbous.core.errors import EngineFailure, GibbousError, InputRejected, ResourceLimit
+from gibbous.core.errors import (
+    MAY_BE_SPENT,
+    UNCHARGED,
+    EngineFailure,
+    GibbousError,
+    InputRejected,
+    ResourceLimit,
+)
 
 T = TypeVar("T")
 _LIBRARY = re.compile(r"No module named '(gibbous|pyarrow|polars|numpy|numba|pandas)\b")
@@ -29,19 +36,10 @@ _UNREAD = (
     "PARQUET_TYPE_ILLEGAL",
     "PARQUET_TYPE_NOT_SUPPORTED",
 )
-SPENT = "Nothing was released. A budget that this run had reserved stays spent."
-UNSPENT = "Nothing was released; no budget was spent."
 
 
-def guarded(action: Callable[[], T], *, state: str = UNSPENT) -> T:
-    """Do something with Spark; whatever it raises is replaced, because its text may hold values.
-
-    Args:
-        action: the call.
-        state: what was spent when it fails.
-    Raises:
-        GibbousError: in place of an exception of Spark, of py4j or of a worker.
-    """
+def guarded(action: Callable[[], T], *, state: str = UNCHARGED) -> T:
+    """Do something with Spark; GibbousError in place of what it raises, whose text may hold values."""
     try:
         return action()
     except GibbousError:
@@ -95,7 +93,7 @@ def refused(words: str, *, state: str) -> GibbousError:
     found = getattr(errors, str(kind), EngineFailure)
     if not (isinstance(found, type) and issubclass(found, GibbousError)):
         found = EngineFailure
-    return found(name, wrong, allowed, fix, state=state if state == SPENT else told)
+    return found(name, wrong, allowed, fix, state=state if state == MAY_BE_SPENT else told)
 
 
 def unstable(state: str) -> EngineFailure:
@@ -122,7 +120,7 @@ def _condition_of(error: Any) -> str:
     return ""
 
 
-def incapable(what: str, state: str = UNSPENT) -> EngineFailure:
+def incapable(what: str, state: str = UNCHARGED) -> EngineFailure:
     """The error where a worker lacks what it needs."""
     return EngineFailure(
         "WORKERS",

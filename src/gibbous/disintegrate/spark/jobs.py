@@ -12,8 +12,9 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from gibbous import __version__
+from gibbous.core.errors import UNCHARGED
 from gibbous.core.protocols import Progress, silent
-from gibbous.disintegrate.spark.faults import UNSPENT, guarded, incapable
+from gibbous.disintegrate.spark.faults import guarded, incapable
 from gibbous.disintegrate.spark.session import quiet
 
 T = TypeVar("T")
@@ -29,21 +30,15 @@ def awaited(
     *,
     stage: str,
     progress: Progress,
-    state: str = UNSPENT,
+    state: str = UNCHARGED,
     span: tuple[int, int] = (0, 100),
 ) -> T:
-    """Run an action of Spark.
+    """The result of an action of Spark, called once in a thread of its own; else GibbousError.
 
     Args:
-        session: its SparkSession.
-        action: called once, in a thread of its own.
         stage, progress: told (stage, percent, 100) as tasks end.
         state: what was spent if it fails.
         span: the percents that this action stands for.
-    Returns:
-        What the action returns.
-    Raises:
-        GibbousError: in place of what Spark raises.
     """
     context, group = session.sparkContext, f"gibbous-{next(_numbers)}"
     future: Future[T] = Future()
@@ -87,11 +82,7 @@ def _share(context: Any, group: str) -> float:
 
 
 def check_workers(session: Any) -> None:
-    """Refuse a cluster whose workers lack a library or have another gibbous.
-
-    Raises:
-        EngineFailure: one line, before Spark prints pages of its own.
-    """
+    """Raise EngineFailure, one line before Spark prints pages, where workers lack a library or differ."""
     tasks = max(1, min(64, 2 * int(session.sparkContext.defaultParallelism)))
     with quiet():
         frame = session.range(0, tasks, 1, tasks).mapInArrow(_asking(NEEDED), "told string")

@@ -15,10 +15,11 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from gibbous.core.errors import EngineFailure, UsageError
 from gibbous.core.extras import need
+from gibbous.core.secret import Secret
 from gibbous.disintegrate.spark.faults import guarded
 
 JAVA = 17
@@ -50,7 +51,7 @@ SETTINGS = {
 }
 
 
-class Held:
+class Held(Secret):
     """A session and who uses it; one that was made here stops when the last user lets go.
 
     Args:
@@ -68,9 +69,6 @@ class Held:
 
     def __repr__(self) -> str:
         return f"<Held, {'own' if self.own else 'given'} session, {self._users} users>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a session is never pickled")
 
     def take(self) -> Held:
         """One more user."""
@@ -264,8 +262,7 @@ def _started(master: str, settings: dict[str, str]) -> Any:
 def _launching(*, silent: bool, workers: str | None) -> Iterator[None]:
     """While the JVM starts: its files are of mode 0600, and what it prints goes nowhere.
 
-    Args:
-        workers: the Python of the workers, where it is known.
+    `workers` is the Python of the workers, where it is known.
     """
     mask, before, python = os.umask(0o077), -1, os.environ.get("PYSPARK_PYTHON")
     if workers is not None:

@@ -17,12 +17,7 @@ class TaskFailed(Exception):
 
 
 def shielded(work: Iterator[Any], refused: Callable[[str], Any]) -> Iterator[Any]:
-    """Pass batches on; errors of ours become a batch of plain words, others a `TaskFailed`.
-
-    Args:
-        work: the batches of a task.
-        refused: makes the batch of an error, from a JSON list of its class and parts.
-    """
+    """Pass batches on; errors of ours become what `refused` makes of their words, others a `TaskFailed`."""
     name = ""
     try:
         yield from work
@@ -37,11 +32,7 @@ def shielded(work: Iterator[Any], refused: Callable[[str], Any]) -> Iterator[Any
 
 
 def attempted(work: Callable[[], Any]) -> tuple[str, Any]:
-    """("", what a call returns), or an error of ours as plain words and None.
-
-    Raises:
-        TaskFailed: in place of anything else that the call raises.
-    """
+    """("", what a call returns), or an error of ours as plain words and None; else `TaskFailed`."""
     try:
         return "", work()
     except GibbousError as error:
@@ -59,12 +50,7 @@ def _words(error: GibbousError) -> str:
 
 
 def one_row(columns: str, **values: Any) -> Any:
-    """One row as an Arrow batch.
-
-    Args:
-        columns: names and types, as Spark reads them: "rows bigint, report string".
-        values: by name; null where none is given.
-    """
+    """One row as an Arrow batch of columns as Spark reads them ("rows bigint, report string"); else null."""
     import pyarrow as pa
 
     types = {"int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary(), "string": pa.string()}

@@ -44,11 +44,7 @@ def rows_of(columns: int) -> int:
 
 
 def opened(row: Mapping[str, Any], schema: Schema) -> Slab:
-    """A slab from the bytes of its codes and numbers; nothing is copied.
-
-    Args:
-        row: holds bytes under "codes" and "numbers"; at least one row of codes.
-    """
+    """A slab from the bytes of its codes and numbers, at least one row; nothing is copied."""
     codes = np.frombuffer(row["codes"], dtype=schema.code_dtype()).reshape(len(schema), -1)
     numbers = np.frombuffer(row["numbers"], dtype=np.float64).reshape(-1, codes.shape[1])
     return Slab(codes, numbers)
@@ -79,14 +75,9 @@ def gathered(slabs: Iterable[Slab], most: int) -> Iterator[list[Slab]]:
 
 
 def row_words(codes: np.ndarray, numbers: np.ndarray, key: int) -> np.ndarray:
-    """One keyed 64-bit word a row, of its codes and numbers alone.
+    """One keyed 64-bit word a row, uint64 (rows,), of its codes (columns, rows) and numbers alone.
 
-    Args:
-        codes: (columns, rows).
-        numbers: float64 (numbers kept, rows).
-        key: 64 bits.
-    Returns:
-        uint64 (rows,). Equal rows have equal words, wherever they stand.
+    Equal rows have equal words, wherever they stand.
     """
     with np.errstate(over="ignore"):
         steps = mix64(np.arange(1, len(codes) + 2, dtype=np.uint64) * _ODD + np.uint64(key))
@@ -134,14 +125,8 @@ def shuffled_words(words: np.ndarray, groups: np.ndarray, key: int) -> np.ndarra
     """A word a row that differs between equal rows, and does not depend on the order they come in.
 
     Equal rows of one group are numbered, and the number is hashed in: which of them gets which word
-    makes no difference, and all words look drawn at random to whoever has not the key.
-
-    Args:
-        words: uint64 (rows,), from `row_words`.
-        groups: uint64 (rows,): rows are numbered within a group.
-        key: 64 bits.
-    Returns:
-        uint64 (rows,).
+    makes no difference, and all words look drawn at random to whoever has not the key. All are
+    uint64 (rows,), `words` from `row_words`.
     """
     order = np.lexsort((words, groups))
     sorted_words, sorted_groups = words[order], groups[order]
@@ -180,19 +165,10 @@ def person_words(values: pl.Series, root: bytes) -> np.ndarray:
 def bounded_rows(
     codes: np.ndarray, numbers: np.ndarray, people: np.ndarray, most: int, key: int
 ) -> np.ndarray:
-    """Which rows stay when a person keeps at most `most`, as good as drawn at random.
+    """Which rows stay when a person keeps at most `most`, as good as drawn at random; increasing positions.
 
     The choice hangs on the person's own rows and a secret key, not on their order: a task that is
-    done again keeps the same rows.
-
-    Args:
-        codes: (columns, rows), all rows of each person that occurs.
-        numbers: float64 (numbers kept, rows).
-        people: uint64 (2, rows), from `person_words`.
-        most: >= 1.
-        key: 64 bits.
-    Returns:
-        Positions of rows, int64, increasing.
+    done again keeps the same rows. All rows of each person are there; people: from `person_words`.
     """
     words = row_words(codes, numbers, key)
     with np.errstate(over="ignore"):

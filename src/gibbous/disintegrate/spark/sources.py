@@ -41,14 +41,8 @@ class Rows:
 
 
 def rows_of(session: Any, source: Any, schema: Schema, *, max_columns: int) -> Rows:
-    """Open a source; nothing of its rows is read yet.
+    """Open a source of `SparkEngine.scan`; nothing of its rows is read yet.
 
-    Args:
-        session: a classic SparkSession.
-        source: a pyspark DataFrame; the name of a table (`catalog.db.table`); a path, folder or glob of
-            Parquet, a folder of a Delta table, where the session reads Delta; a path or glob of CSV.
-        schema: its declared schema.
-        max_columns: most columns.
     Raises:
         InputRejected, UsageError, EngineFailure: without any value in the text.
     """
@@ -140,8 +134,7 @@ def _delta(session: Any, text: str) -> Any:
 def _of_frame(frame: Any, schema: Schema, max_columns: int, *, local: bool = False) -> Rows:
     """Rows of a frame, its decimals and instants as `read.conform.plain` makes them of files.
 
-    Args:
-        local: days of instants are those of the session's time zone; else of UTC, as files say.
+    With `local`, days of instants are those of the session's time zone; else of UTC, as files say.
     """
     import polars as pl
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from queue import Empty, Queue
 from threading import Thread
-from typing import Any, NoReturn
+from typing import Any
 
 from gibbous.core.errors import EngineFailure
 from gibbous.core.protocols import Progress, silent
+from gibbous.core.secret import Secret
 from gibbous.disintegrate.spark.faults import guarded, refused
 from gibbous.disintegrate.spark.session import Held
 from gibbous.disintegrate.spark.shield import attempted
@@ -18,7 +19,7 @@ from gibbous.disintegrate.spark.shield import attempted
 STATE = "What was released stays as it is: run the same command again, and it goes on from there."
 
 
-class SparkWorkers:
+class SparkWorkers(Secret):
     """Workers of a Spark cluster; see `core.protocols.Workers`.
 
     Args:
@@ -34,9 +35,6 @@ class SparkWorkers:
 
     def __repr__(self) -> str:
         return f"<SparkWorkers, {'closed' if self._held is None else 'open'}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("workers hold a session and are never pickled")
 
     def close(self) -> None:
         """Let go of the session; one that was made for these workers stops."""

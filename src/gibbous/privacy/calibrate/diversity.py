@@ -13,11 +13,7 @@ _LOST = 1e-14  # of entropy a level, by float64 sums and by weights in units of 
 
 
 def entropy_nats(probabilities: np.ndarray) -> np.ndarray:
-    """Shannon entropy of each key, float64 (keys,), in nats.
-
-    Args:
-        probabilities: float64 (keys, levels), rows sum to 1.
-    """
+    """Shannon entropy in nats, float64 (keys,), of float64 (keys, levels) whose rows sum to 1."""
     safe = np.where(probabilities > 0, probabilities, 1.0)
     return np.asarray(-np.sum(probabilities * np.log(safe), axis=-1))
 
@@ -110,20 +106,14 @@ def conditional(counts: np.ndarray) -> np.ndarray:
 
 
 def mixed_with_uniform(law: np.ndarray, beta: np.ndarray) -> np.ndarray:
-    """(1 - beta) P + beta U of each key, float64 (keys, levels).
-
-    Args:
-        law: P, float64 (keys, levels).
-        beta: float64 (keys,), in [0, 1].
-    """
+    """(1 - beta) P + beta U of each key, float64 (keys, levels); beta (keys,) lies in [0, 1]."""
     return np.asarray((1.0 - beta)[:, None] * law + beta[:, None] / law.shape[-1])
 
 
 def alpha_from_beta(beta: np.ndarray, totals: np.ndarray, levels: int) -> np.ndarray:
     """Virtual records a level that mix in a share beta of the uniform law: N beta / (C (1 - beta)).
 
-    Returns:
-        float64 (keys,); infinity, read as the uniform law, where beta is 1.
+    float64 (keys,); infinity, read as the uniform law, where beta is 1.
     """
     share = np.asarray(beta, dtype=np.float64)
     rest = levels * (1.0 - share)

@@ -100,14 +100,10 @@ def choice_price(epsilon: Number, measure: Measure) -> Claim:
 
 @lru_cache(maxsize=512, typed=True)
 def delta_of(mu_squared: Number, epsilon: Number) -> Fraction:
-    """The smallest delta of mu-GDP at epsilon, rounded up; at epsilon = 0 the attack's advantage.
+    """The smallest delta of mu-GDP at epsilon >= 0, rounded up; at epsilon = 0 the attack's advantage.
 
     delta = P(Z > a) - e^epsilon P(Z > a + mu), a = epsilon / mu - mu / 2. From mu = 20 on the
     second term is left out.
-
-    Args:
-        mu_squared: > 0.
-        epsilon: >= 0.
     """
     target = Fraction(0) if epsilon == 0 else positive("epsilon", epsilon)
     return _delta(positive("mu_squared", mu_squared), target)
@@ -174,8 +170,7 @@ def rate_at(mu_squared: Number, false_positives: Number) -> float:
 def mu_squared_for_rate(true_positives: Number, false_positives: Number) -> Fraction:
     """The largest mu^2 under which no attack has both rates, rounded down.
 
-    Raises:
-        ParameterError: the first rate is not above the second, which guessing reaches.
+    ParameterError where the first rate is not above the second, which guessing reaches.
     """
     high = probability("true_positives", true_positives)
     low = probability("false_positives", false_positives)

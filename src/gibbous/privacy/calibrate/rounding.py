@@ -81,11 +81,7 @@ def float_up(value: float, relative: float = 1e-12) -> Fraction:
 
 
 def positive(name: str, value: Number) -> Fraction:
-    """A budget that must be > 0 and finite.
-
-    Raises:
-        ParameterError: it is not.
-    """
+    """A budget that must be > 0 and finite; else ParameterError."""
     try:
         number = exact(value)
     except (ValueError, TypeError, ArithmeticError):
@@ -101,11 +97,7 @@ def positive(name: str, value: Number) -> Fraction:
 
 
 def probability(name: str, value: Number) -> Fraction:
-    """A probability strictly between 0 and 1.
-
-    Raises:
-        ParameterError: it is not, or it is below 1e-290.
-    """
+    """A probability of at least 1e-290 and below 1; else ParameterError."""
     number = positive(name, value)
     if not LEAST_DELTA <= number < 1:
         raise ParameterError(

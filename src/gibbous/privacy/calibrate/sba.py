@@ -26,15 +26,7 @@ def sba_threshold(epsilon: Number, delta: Number, form: ThresholdForm = "tight")
 
 
 def survival(counts: np.ndarray, scale: float, threshold: float) -> np.ndarray:
-    """P(count + noise > threshold) for continuous Laplace noise.
-
-    Args:
-        counts: float64, any shape.
-        scale: b in counts.
-        threshold: t in counts.
-    Returns:
-        float64, the same shape.
-    """
+    """P(count + noise > threshold) for continuous Laplace noise of this scale, all in counts; float64."""
     gap = threshold - np.asarray(counts, dtype=np.float64)
     half = 0.5 * np.exp(-np.abs(gap) / scale)
     return np.where(gap >= 0, half, 1.0 - half)
@@ -48,15 +40,11 @@ def survival_published(counts: np.ndarray, epsilon: Number, delta: Number) -> np
 
 
 def expected_l1(counts: np.ndarray, scale: float, threshold: float) -> float:
-    """Expected L1 error of the occupied cells, Laplace noise kept above a threshold.
+    """Expected L1 error of the occupied cells, Laplace noise kept above a threshold, all in counts.
 
     sum of c (1 - p) + g, with p the chance to survive and g = E(|noise|, survives). With tau = t - c:
     for tau >= 0, g = (tau + b) e^(-tau/b) / 2; else g = b - (b - tau) e^(tau/b) / 2.
 
-    Args:
-        counts: float64 (cells,), all > 0.
-        scale: b in counts.
-        threshold: t in counts.
     Source:
         [sbhg, prop. 1], corrected (docs/proofs/stable.md).
     """

@@ -16,13 +16,9 @@ _FAINT = 600  # beyond e**-600, float64 sums have no digits left
 
 
 def geometric_tail_exact(scale: Fraction, cut: int) -> Fraction:
-    """P(X > cut) for two-sided geometric X of scale b, to 60 digits, not rounded.
+    """P(X > cut) for two-sided geometric X of scale b in counts, to 60 digits, not rounded.
 
     With r = e^(-1/b): r^(cut + 1) / (1 + r) for cut >= 0, and 1 - r^(-cut) / (1 + r) below.
-
-    Args:
-        scale: b in counts, > 0.
-        cut: in counts.
     """
     with localcontext(Context(prec=80, Emin=-(10**12), Emax=10**12)):
         step = 1 / decimal(scale)
@@ -34,16 +30,12 @@ def geometric_tail_exact(scale: Fraction, cut: int) -> Fraction:
 
 
 def gaussian_tail(sigma: Number, cut: int) -> Fraction:
-    """P(X > cut) for discrete Gaussian X, rounded up; far out an upper bound, however small.
+    """P(X > cut) for discrete Gaussian X, rounded up; far out an upper bound, however small; in counts.
 
     Up to sigma = 5000 the probabilities are summed. Beyond, the normal tail bounds the sum from
     above: the density sum is at least sqrt(2 pi) sigma (Poisson summation), and each term is at most
     the integral of the density over the unit interval around it where that is convex (from one
     sigma on), or before it where it only decreases.
-
-    Args:
-        sigma: in counts, > 0.
-        cut: in counts.
     """
     exact = positive("sigma", sigma)
     if cut > 0 and (cut + 1) ** 2 > 2 * _FAINT * exact * exact:
@@ -94,11 +86,7 @@ _log_gamma = np.frompyfunc(math.lgamma, 1, 1)
 def log_beta_binomial(
     j: np.ndarray, m: float | np.ndarray, a: np.ndarray, b: np.ndarray
 ) -> np.ndarray:
-    """ln P(count = j) of m draws with weights a and b; j may be fractional (gamma functions).
-
-    Args:
-        j, m, a, b: broadcast together; 0 <= j <= m, a > 0, b > 0.
-    """
+    """ln P(count = j) of m draws with weights a and b > 0; 0 <= j <= m may be fractional."""
     j, m, a, b = np.broadcast_arrays(j, m, a, b)
     ways = _lg(m + 1) - _lg(j + 1) - _lg(m - j + 1)
     inside, outside = _lg(a + j) - _lg(a), _lg(b + m - j) - _lg(b)
@@ -107,14 +95,10 @@ def log_beta_binomial(
 
 
 def beta_binomial_tail(limit: np.ndarray, m: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """P(count > limit) of m draws with weights a and b, from above.
+    """P(count > limit) of m draws with weights a and b, never below the truth but for rounding.
 
-    Terms are added until the rest, bounded by a geometric series, is below a millionth.
-
-    Args:
-        limit, a, b: broadcast together; where b is 0 the count is m for certain.
-    Returns:
-        float64; above the truth by at most a millionth of it, never below it but for rounding.
+    Terms are added until the rest, bounded by a geometric series, is below a millionth. The arguments
+    are broadcast together; where b is 0 the count is m for certain.
     """
     limit, a, b = np.broadcast_arrays(limit, a, b)
     out = np.zeros(limit.shape)

@@ -111,12 +111,3 @@ def _best_order(rho: float, epsilon: float) -> float:
 def _log_share(minus: float) -> float:
     """ln(1 - 1/a) from a - 1, without cancellation at either end."""
     return -math.log1p(1.0 / minus)
-
-
-__all__ = [
-    "delta_from_zcdp",
-    "epsilon_from_zcdp",
-    "pure_to_zcdp",
-    "range_to_zcdp",
-    "rho_from_approx",
-]

@@ -4,8 +4,9 @@
 charged, `entries` and `chain` are the lines and their hashes, `store` and `files` keep them on disk.
 """
 
+from gibbous.core.errors import UNCHARGED
 from gibbous.privacy.ledger.errors import LedgerWarning
 from gibbous.privacy.ledger.ledger import Ledger
-from gibbous.privacy.ledger.reservation import UNCHARGED, Hold
+from gibbous.privacy.ledger.reservation import Hold
 
 __all__ = ["UNCHARGED", "Hold", "Ledger", "LedgerWarning"]

@@ -106,12 +106,7 @@ def admit(
 
 
 def checked_cap(cap: Cap) -> Cap:
-    """The same cap, if its numbers are in range.
-
-    Raises:
-        PrivacyRefused: they are not.
-        UsageError: there is no such account.
-    """
+    """The same cap; PrivacyRefused for numbers out of range, UsageError for an unknown account."""
     if cap.account not in ACCOUNTS:
         raise UsageError(
             "ACCOUNT",
@@ -202,11 +197,7 @@ def _whole(cap: Cap) -> Fraction:
 
 
 def _used(cap: Cap, claims: Sequence[Claim]) -> Fraction:
-    """What claims take of it: mu-GDP is mu^2 / 2 of rho; nothing in rho, or without a mu, has a mu.
-
-    Raises:
-        PrivacyRefused: one cannot be counted.
-    """
+    """What claims take of it: mu-GDP is mu^2 / 2 of rho; PrivacyRefused where one has no such number."""
     how = as_zcdp if cap.account == "zcdp" else as_gdp
     counted = [how(claim) for claim in claims]
     if any(claim.delta for claim in counted):

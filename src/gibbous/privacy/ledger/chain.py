@@ -79,11 +79,7 @@ def next_link(before: Sequence[Link], public: dict[str, Any], private: dict[str,
 
 
 def verified(path: Path | None, before: Sequence[Link], row: tuple[object, ...]) -> Link:
-    """The entry of a row (seq, public, private, hash) that has to follow others.
-
-    Raises:
-        LedgerUnusable: it is not the entry that was written there.
-    """
+    """The entry of a row (seq, public, private, hash) that has to follow others; else LedgerUnusable."""
     seq, public, private, stored = row
     expected, previous = len(before), before[-1].hash if before else _ZERO
     if seq != expected or not isinstance(public, bytes) or not isinstance(private, bytes):
@@ -105,12 +101,7 @@ def verified(path: Path | None, before: Sequence[Link], row: tuple[object, ...])
 
 
 class Anchors:
-    """The anchors of one ledger.
-
-    Args:
-        ledger: its file; None in memory, where there are none.
-        paths: of the anchors; the first one lies beside the ledger.
-    """
+    """The anchors of one ledger, the first beside it; without any of a ledger in memory (no path)."""
 
     def __init__(self, ledger: Path | None, paths: Sequence[Path]) -> None:
         self._ledger, self.paths = ledger, tuple(paths)
@@ -120,11 +111,7 @@ class Anchors:
         return next((path for path in self.paths if path.exists()), None)
 
     def check(self, links: Sequence[Link]) -> None:
-        """Check the chain against every anchor.
-
-        Raises:
-            LedgerUnusable: an anchor knows an entry that the chain does not have, or is not readable.
-        """
+        """Raise LedgerUnusable if an anchor knows an entry that the chain does not have, or is damaged."""
         for anchor in self.paths:
             head = self._read(anchor)
             if head is None:

@@ -35,16 +35,10 @@ def file_place(source: object, key: bytes) -> str:
 
 
 def file_stamp(source: object, key: bytes) -> str:
-    """Keyed digest of which file this is and when it was last changed, without opening it.
+    """Keyed digest of which regular local file this is and when it was last changed; else empty.
 
-    It holds the time of the last change of the file's data or facts, which no program can set back:
-    a stamp that is known is a file that did not change.
-
-    Args:
-        source: a path; anything else has no stamp.
-        key: `Ledger.key`.
-    Returns:
-        Hex text; empty when it is not a regular local file.
+    The file is not opened. The time of the last change of its data or facts is one that no program
+    can set back: a stamp that is known is a file that did not change.
     """
     if not isinstance(source, str | os.PathLike):
         return ""
@@ -84,11 +78,7 @@ def nicknames(entries: Sequence[Entry]) -> dict[str, bytes]:
 
 
 def named(entries: Sequence[Entry], name: str) -> bytes | None:
-    """The data set that is called so: by its nickname, or by 8 or more digits of its fingerprint.
-
-    Raises:
-        UsageError: the digits fit several.
-    """
+    """The data set of a nickname, or of 8 or more digits of a fingerprint; UsageError if they fit several."""
     if (dataset := nicknames(entries).get(name)) is not None:
         return dataset
     if not _DIGITS.fullmatch(name):
@@ -105,11 +95,7 @@ def named(entries: Sequence[Entry], name: str) -> bytes | None:
 
 
 def checked_nickname(entries: Sequence[Entry], dataset: bytes, nickname: str) -> bytes:
-    """The account that gets a nickname.
-
-    Raises:
-        UsageError: it is not a nickname, or that of another account.
-    """
+    """The account that gets a nickname; UsageError if it is none, or that of another account."""
     if not _NICKNAME.fullmatch(nickname) or _DIGITS.fullmatch(nickname):
         raise UsageError(
             "NICKNAME",
@@ -129,11 +115,7 @@ def checked_nickname(entries: Sequence[Entry], dataset: bytes, nickname: str) ->
 
 
 def reason(new_data: str | None) -> str:
-    """Why data are declared new; empty if they are not.
-
-    Raises:
-        UsageError: it is not text, or a blank one.
-    """
+    """Why data are declared new; empty if they are not; UsageError for a blank or too long one."""
     if new_data is None or new_data == "":
         return ""
     if not isinstance(new_data, str) or not new_data.strip() or len(new_data) > _MOST_WORDS:
@@ -184,14 +166,12 @@ def refuse_other_content(
 def spent_elsewhere(
     entries: Sequence[Entry], dataset: bytes, new_data: str, *, older: bool = False
 ) -> str:
-    """The warning that an account has spent that a data set with no account of its own looks like.
+    """The warning that a data set without an account looks like one that has spent; empty if none does.
 
     Args:
         entries: those before the first one of the data set.
         new_data: why these are other people's data; there is nothing to warn of then.
         older: only an account of an older gibbous, which never recognizes its data set again.
-    Returns:
-        The words; empty if there is no such account.
     """
     links = links_of(entries)
     mine = account_name(links, dataset)

@@ -64,13 +64,7 @@ def filesystem_magic(folder: Path) -> int:
 
 
 def refuse_network(folder: Path, magic: int) -> None:
-    """Refuse a file system on which locks are not known to hold.
-
-    Args:
-        magic: of the file system that holds `folder`.
-    Raises:
-        LedgerUnusable: it is a network (or user-space) file system.
-    """
+    """Raise LedgerUnusable for a network or user-space file system, whose locks may not hold."""
     if magic in NETWORK:
         raise LedgerUnusable(
             "NETWORK",
@@ -81,13 +75,9 @@ def refuse_network(folder: Path, magic: int) -> None:
 
 
 def refuse_foreign(path: Path, anchors: Sequence[Path]) -> None:
-    """Refuse a file of another program before a lock, a log or an anchor is made beside it.
+    """Raise LedgerUnusable for a file of another program, before a file is made beside it.
 
-    Args:
-        path: where a ledger is to be opened or made.
-        anchors: files that only a ledger has; with one of them the file was a ledger, and is damaged.
-    Raises:
-        LedgerUnusable: it holds something else.
+    With one of the anchors, which only a ledger has, the file was a ledger, and is damaged.
     """
     try:
         head = handles.first_bytes(path, 108)
@@ -108,11 +98,7 @@ def refuse_foreign(path: Path, anchors: Sequence[Path]) -> None:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder with mode 0700; one that is already there is left as it is.
-
-    Raises:
-        LedgerUnusable: it cannot be made.
-    """
+    """Make a folder with mode 0700, if none is there; LedgerUnusable if it cannot be made."""
     if folder.is_dir():
         return
     try:
@@ -126,11 +112,7 @@ def make_private_folder(folder: Path) -> None:
 
 
 def open_private(path: Path) -> int:
-    """Open (or make) a file of this user with mode 0600, whatever the umask; follows no link.
-
-    Raises:
-        LedgerUnusable: it cannot be opened for writing.
-    """
+    """Open or make a file of this user, mode 0600, following no link; LedgerUnusable if not writable."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
@@ -142,11 +124,7 @@ def open_private(path: Path) -> int:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold an operating-system lock; it dies with the process, so no stale lock can stay.
-
-    Raises:
-        LedgerUnusable: another process holds it for too long, or the file cannot be locked.
-    """
+    """Hold a lock of the system, which ends with the process; LedgerUnusable if it stays taken or fails."""
     handle = open_private(path)
     try:
         durable.take(handle)
@@ -167,12 +145,7 @@ class Alive:
     """A lock file that says: the process behind this reservation still runs."""
 
     def __init__(self, path: Path) -> None:
-        """Take the lock; the ledger's own lock is held, so that nobody sweeps the file meanwhile.
-
-        Raises:
-            BlockingIOError: another process holds it.
-            LedgerUnusable: the file cannot be made or locked.
-        """
+        """Take the lock, or raise BlockingIOError or LedgerUnusable; the ledger's own lock is held."""
         make_private_folder(path.parent)
         self._path, self._pid = path, os.getpid()
         self._handle: int | None = None
@@ -219,11 +192,7 @@ def sweep_alive(folder: Path) -> None:
 
 
 def check_header(path: Path, log: Path) -> None:
-    """Refuse what is not a ledger, or one of a newer version, in the file or in its log.
-
-    Raises:
-        LedgerUnusable: it is; or it cannot be read.
-    """
+    """Raise LedgerUnusable for what is no ledger, or a newer one, in the file or in its log."""
     try:
         header = handles.first_bytes(path, 100)
         headers = [header, *_logged_headers(log)]

@@ -58,12 +58,7 @@ class Connection(sqlite3.Connection):
 
 
 def connect(path: Path | None, address: str = "", **options: Any) -> Connection:
-    """A connection, without transactions of its own.
-
-    Args:
-        path: of the file; None for one in memory.
-        address: a URI in place of the path.
-    """
+    """A connection to a file (None: in memory) or a URI in its place, without transactions of its own."""
     options |= {"isolation_level": None, "check_same_thread": False, "factory": Connection}
     with guard:
         made: Connection = sqlite3.connect(
@@ -76,11 +71,7 @@ def connect(path: Path | None, address: str = "", **options: Any) -> Connection:
 
 
 def first_bytes(path: Path, count: int) -> bytes:
-    """The first bytes of a file.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """The first bytes of a file; OSError if it cannot be read."""
     with guard:
         if (place := _place(path)) in _kept:
             return os.pread(_kept[place], count, 0)

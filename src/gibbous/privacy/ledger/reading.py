@@ -21,11 +21,7 @@ class ReadStore(Store):
     """The entries of a ledger that exists, verified; on a read-only disk, too."""
 
     def appending(self) -> NoReturn:
-        """Refuse: nothing is charged through it.
-
-        Raises:
-            LedgerUnusable: always.
-        """
+        """Raise LedgerUnusable: nothing is charged through it."""
         raise LedgerUnusable(
             "READING",
             f"The ledger {str(self.path)!r} was opened for reading.",
@@ -67,11 +63,7 @@ class ReadStore(Store):
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
-        """Wait for a process that is writing, where there is a lock that can be read.
-
-        Raises:
-            LedgerUnusable: it holds the lock for too long.
-        """
+        """Wait for a writing process where its lock can be read; LedgerUnusable after too long."""
         with self._mutex, contextlib.ExitStack() as stack:
             with contextlib.suppress(OSError):
                 handle = os.open(self._beside(".lock"), os.O_RDONLY | os.O_CLOEXEC)

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gibbous.core.claim import Claim
-from gibbous.core.errors import GibbousError, LedgerUnusable
+from gibbous.core.errors import UNCHARGED, GibbousError, LedgerUnusable
 from gibbous.privacy.ledger.chain import Link
 from gibbous.privacy.ledger.files import Alive
 
 if TYPE_CHECKING:
     from gibbous.privacy.ledger.ledger import Ledger
-
-UNCHARGED = "Nothing was released; no budget was spent."
 
 
 class Hold:

@@ -70,11 +70,7 @@ class Store:
 
     @property
     def _mutex(self) -> threading.RLock:
-        """The lock among threads; a forked process has one of its own, and reads the file anew.
-
-        Raises:
-            LedgerUnusable: after a fork, of a ledger in memory: what is charged would be forgotten.
-        """
+        """The lock among threads; a forked process has its own, or LedgerUnusable of a ledger in memory."""
         pid, mutex = self._own
         if pid == os.getpid():
             return mutex
@@ -167,11 +163,7 @@ class Store:
             raise busy(self._beside(""), "another process")
 
     def audit(self) -> None:
-        """Read and verify the whole chain again, from the file; and the file's own structure.
-
-        Raises:
-            LedgerUnusable: something does not fit.
-        """
+        """Verify the whole chain and the file's structure again, from the file; else LedgerUnusable."""
         with self._lock(), self._mutex, translated(self.path):
             connection = self._connection()
             self._links = []
@@ -290,12 +282,7 @@ class Store:
         return self.path.with_name(self.path.name + ending)
 
     def live(self, name: str) -> Alive | None:
-        """The lock that says a reservation's process still runs; None in memory.
-
-        Raises:
-            BlockingIOError: another process holds it.
-            LedgerUnusable: its file cannot be made or locked.
-        """
+        """The lock of a reservation whose process still runs; None in memory; raises as `Alive`."""
         if self.path is None:
             return None
         with self._lock():

@@ -16,11 +16,10 @@ T = TypeVar("T")
 
 @contextmanager
 def postgres_table(place: str, table: str) -> Iterator[Rows]:
-    """A table or view of a PostgreSQL database.
+    """A table or view of a PostgreSQL database: "table" (of the schema public) or "schema.table".
 
-    Args:
-        place: URL without a password: libpq takes it from PGPASSFILE or PGPASSWORD.
-        table: "table" (of the schema public) or "schema.table".
+    The URL has no password: libpq takes it from PGPASSFILE or PGPASSWORD.
+
     Raises:
         EngineFailure: the driver is not installed, or the connection is refused or lost.
         InputRejected: there is no such table.

@@ -61,8 +61,7 @@ class Address:
 def address_of(text: str) -> Address | None:
     """Read "duckdb:///file.db::table" and its like; None for what is not an address of a table.
 
-    Raises:
-        UsageError: another kind of database, no table, or a password.
+    UsageError for another kind of database, no table, or a password.
     """
     scheme, mark, rest = text.partition("://")
     if not mark or "::" not in rest:
@@ -93,13 +92,8 @@ def address_of(text: str) -> Address | None:
 def table_slices(
     source: Any, *, schema: Schema, options: ReadOptions
 ) -> Iterator[tuple[int | None, Iterator[pl.DataFrame]]]:
-    """Open a table.
+    """Open a table: an address as in `read_slices`, an ibis Table, or a DuckDB relation.
 
-    Args:
-        source: an address ("duckdb:///file.db::table", "sqlite:///file.db::table",
-            "postgres://user@host/database::table"), an ibis Table, or a DuckDB relation.
-        schema: the declared schema.
-        options: limits.
     Yields:
         The number of rows (of an ibis table or a relation None: its query is not run twice to count
         them), and the slices in order (at least one).
@@ -121,14 +115,10 @@ def table_slices(
 def whole_table(source: Any, options: ReadOptions) -> tuple[pl.DataFrame, list[str]]:
     """Read a table whole, without a schema; columns of types that are not read are left out.
 
-    Args:
-        source: as for `table_slices`.
-        options: limits.
     Returns:
         The frame, and the names of all columns of the table, in order.
     Raises:
-        UsageError, InputRejected, SchemaMismatch, EngineFailure: as `table_slices`.
-        ResourceLimit: it takes more memory than a file may.
+        As `table_slices`; ResourceLimit where it takes more memory than a file may.
     """
     names: list[str] = []
     with ExitStack() as stack:
@@ -211,14 +201,7 @@ class Patience:
         self._pool = ThreadPoolExecutor(1, "gibbous-database") if threaded else None
 
     def run(self, work: Callable[[], T], stop: Callable[[], object]) -> T:
-        """The result of `work`.
-
-        Args:
-            work: does not touch what other threads touch.
-            stop: makes `work` end soon; called when the waiting thread is interrupted.
-        Raises:
-            BaseException: what `work` raised, or what interrupted this thread.
-        """
+        """The result of `work`, which touches nothing of other threads; an interrupt calls `stop`."""
         return work() if self._pool is None else _awaited(self._pool.submit(work), stop)
 
     def each(self, items: Iterator[T], stop: Callable[[], object]) -> Iterator[T]:

@@ -28,12 +28,7 @@ _SAID = {
 
 @contextmanager
 def sqlite_table(place: str, table: str) -> Iterator[Rows]:
-    """A table or view of a SQLite file, which is opened for reading alone.
-
-    Raises:
-        InputRejected: there is no such file or table, or it is not an SQLite file.
-        EngineFailure: another process holds it.
-    """
+    """A table or view of a SQLite file, which is opened for reading alone; errors as `duckdb_table`."""
     path = Path(place)
     if not path.is_file():
         raise no_file(place, "SQLite")

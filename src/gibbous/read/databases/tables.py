@@ -45,29 +45,19 @@ class Rows(Protocol):
 
     def count(self) -> int:
         """How many rows; 0 where nobody knows without reading them."""
-        ...
 
     def head(self) -> Any:
         """No rows, with all columns and their types: an Arrow table or a polars frame."""
-        ...
 
     def batches(self, columns: list[str]) -> Generator[Any, None, None]:
         """All rows, of some columns, as Arrow batches or polars frames."""
-        ...
 
     def stop(self) -> None:
         """End what is being read, from another thread."""
-        ...
 
 
 class Relation:
-    """Rows of a DuckDB relation.
-
-    Args:
-        held: the relation.
-        guard: runs a step, and replaces what it raises.
-        stop: interrupts it.
-    """
+    """Rows of a DuckDB relation; `stop` interrupts what `guard` runs."""
 
     def __init__(self, held: Any, guard: Guard, stop: Callable[[], object]) -> None:
         self._held, self._guard, self._stop = held, guard, stop
@@ -181,12 +171,9 @@ def ibis_table(source: Any) -> Rows:
 
 
 def named(names: list[tuple[str, str]], table: str, *, default: str) -> str:
-    """The quoted name of a table that exists: a name is never taken for a path.
+    """The quoted name of an existing "table" (of the default schema) or "schema.table".
 
-    Args:
-        names: (schema, table) of all that there are.
-        table: "table" or "schema.table".
-        default: schema of a name without one.
+    It is one of the (schema, table) names that there are, never taken for a path.
     """
     schema, _, rest = table.rpartition(".")
     for wanted in ((default, table), (schema, rest)):

@@ -70,11 +70,7 @@ class Variable:
         return {key: tidy_text(given.get(key), most) for key, most in LENGTHS.items()}
 
     def column(self) -> Column | None:
-        """The column, if levels or bounds are stated.
-
-        Raises:
-            UsageError: what is stated contradicts itself.
-        """
+        """The column, if levels or bounds are stated; UsageError if they contradict themselves."""
         if self.whole is not None:
             return self.whole
         missing = self.missing is not False
@@ -157,10 +153,9 @@ def _block(variable: Variable) -> str:
 
 
 def draft_of(codebook: Codebook, data: Any = None) -> Imported:
-    """The schema that a codebook states.
+    """The schema that a codebook of one table states.
 
     Args:
-        codebook: of one table.
         data: records (path or frame): what is not stated is read off them and marked inferred.
     Returns:
         Columns whose facts are stated, others in `ignore`; a note for each thing to look at.
@@ -196,11 +191,9 @@ def draft_of(codebook: Codebook, data: Any = None) -> Imported:
 
 
 def drafts_of(data: Any, forms: Mapping[str, object]) -> dict[str, Column]:
-    """Columns read off data, every fact inferred.
+    """Columns read off a path or frame, every fact inferred; none of None.
 
-    Args:
-        data: path or frame; None for none.
-        forms: column -> strptime format of its days in text, where one is stated.
+    `forms` maps a column to the strptime format of its days in text, where one is stated.
     """
     if data is None:
         return {}

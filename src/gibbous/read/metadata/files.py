@@ -69,18 +69,12 @@ def import_schema(path: str | os.PathLike[str], *, data: Any = None) -> Schema:
 
 
 def import_draft(path: str | os.PathLike[str], *, data: Any = None) -> Imported:
-    """The same with notes, column -> why it was left out, or what to check; and what is left open.
-
-    Args, Raises: as `import_schema`.
-    """
+    """As `import_schema`, with notes on what was left out, what to check and what is left open."""
     return draft_of(read_codebook(path, data=data), data)
 
 
 def read_codebook(path: str | os.PathLike[str], *, data: Any = None) -> Codebook:
-    """What a file states of a table.
-
-    Args, Raises: as `import_schema`.
-    """
+    """What a file states of a table; arguments and errors as `import_schema`."""
     path = Path(path)
     ending = path.suffix.lower()
     try:

@@ -23,11 +23,8 @@ _TABULAR = ("categorical", "ordinal", "boolean", "numerical", "datetime")
 
 
 def read_sdv(document: Mapping[str, Any], data: Any) -> Codebook:
-    """What is stated of one table.
+    """What is stated of one table, and read off data where no levels or ranges are stated.
 
-    Args:
-        document: the metadata.
-        data: records, read where the metadata state no levels or ranges; None for none.
     Returns:
         Columns with every fact inferred, or with what is left open; keys, personal identifiers and
         other sdtypes in its remarks; the privacy unit undeclared.

@@ -37,11 +37,7 @@ Row = dict[str, str]
 
 
 def of_csv(text: str) -> Codebook:
-    """A codebook in CSV, separated by commas, semicolons or tabs.
-
-    Raises:
-        UsageError: it is not a codebook.
-    """
+    """A codebook in CSV, separated by commas, semicolons or tabs; UsageError if it is none."""
     first = text.split("\n", 1)[0]
     mark = max(",;\t", key=first.count)
     try:
