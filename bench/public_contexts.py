@@ -46,7 +46,7 @@ def main() -> None:
     methods += [
         (
             f"pegs, epsilon {e:g} a row, {word or 'ring'}, seeds for 1",
-            gb.Pegs(e, contexts=word, seeds=1.0),
+            gb.Pegs(e, contexts=word, seed_budget=1.0),
         )
         for e in (1.0, 100.0)
         for word in WORDS[::2]
@@ -69,7 +69,7 @@ def main() -> None:
     methods += [
         ("block_pegs, epsilon 1", gb.BlockPegs(epsilon=1)),
         ("block_pegs, epsilon 1, chosen for 1", gb.BlockPegs(epsilon=1, choice=1.0)),
-        ("block_pegs, epsilon 1, seeds for 1", gb.BlockPegs(epsilon=1, seeds=1.0)),
+        ("block_pegs, epsilon 1, seeds for 1", gb.BlockPegs(epsilon=1, seed_budget=1.0)),
         ("block_pegs, epsilon 1, prior", gb.BlockPegs(epsilon=1, prior=prior)),
     ]
     for name, one in methods:

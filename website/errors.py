@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gibbous.core import errors
-from gibbous.encode.faults import NAMES
+from gibbous.encode.faults import ORDER
 
 CLASSES: dict[str, type[errors.GibbousError]] = {
     name: kind
@@ -92,7 +92,7 @@ def _of_values() -> list[Fault]:
             "encode/faults.py",
             {"wrong": f"{lead}{what}.", "allowed": allowed, "fix": fix},
         )
-        for (what, allowed, fix), code in NAMES.items()
+        for code, what, allowed, fix in ORDER
     ]
 
 

@@ -197,7 +197,7 @@ def likely(table: np.ndarray) -> dict[Any, float]:
 def test_rows_start_from_seeds_of_the_margins_and_a_saboteur_from_uniform_ones(kind: Any) -> None:
     """The ring leaves a trace of the seed in its first column: the two laws are told apart."""
     block = {"block": 1} if kind is gb.BlockPegs else {}
-    one = kind(epsilon=3, seeds=1, **block)
+    one = kind(epsilon=3, seed_budget=1, **block)
     ones, unit = Add.within(Fraction(1)).scaled
 
     def weigh(counts: np.ndarray) -> np.ndarray:
@@ -215,7 +215,7 @@ def test_rows_start_from_seeds_of_the_margins_and_a_saboteur_from_uniform_ones(k
 def test_margins_of_seed_rows_are_paid_once_and_noise_of_one_table_is_refused(
     kind: Any, relation: Any
 ) -> None:
-    one = kind(epsilon=0.5, seeds=0.25, relation=relation)
+    one = kind(epsilon=0.5, seed_budget=0.25, relation=relation)
     plan, free = one.plan(SCHEMA, 40), kind(epsilon=0.5, relation=relation).plan(SCHEMA, 40)
 
     with curated(one, secret(SCHEMA, TABLE), plan) as curator:
@@ -243,6 +243,6 @@ def test_seed_rows_are_not_bought_in_vain(kind: Any) -> None:
     impossible = Schema(SCHEMA.columns, impossible=(Impossible((("x0", (1,)), ("x1", (1,)))),))
 
     with pytest.raises(ParameterError, match="no trace of a seed row"):
-        kind(choice=1, seeds=1).plan(SCHEMA, 10)
+        kind(choice=1, seed_budget=1).plan(SCHEMA, 10)
     with pytest.raises(ParameterError, match="have to be possible"):
-        kind(seeds=1).plan(impossible, 10)
+        kind(seed_budget=1).plan(impossible, 10)

@@ -281,7 +281,7 @@ def test_m20_chains_that_start_at_records(method: Any) -> None:
     """F12: the first key that a chain visits would be that of a record."""
     spied = Spied()
 
-    def real(schema: Any, count: int, words: Any) -> np.ndarray:
+    def real(schema: Any, count: int, words: Any, seeds: Any) -> np.ndarray:
         assert spied.codes is not None
         return np.resize(spied.codes.values, (count, len(schema))).T.copy()
 

@@ -184,7 +184,7 @@ def test_the_verb_prints_tables_and_where_the_files_are(
     said = capsys.readouterr().out
     assert "Usable repeats of the Laplace sanitizer" in said
     assert "modips, clipped" in said
-    assert said.splitlines()[-1] == f"bowen2016-1: 3 repeats, 180 rows; in {tmp_path / 's'}."
+    assert said.splitlines()[-1] == f"bowen2016-1: 3 repeats, 200 rows; in {tmp_path / 's'}."
 
 
 def test_json_is_one_document_and_quiet_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,7 +195,7 @@ def test_json_is_one_document_and_quiet_one_line(capsys: pytest.CaptureFixture[s
 
     assert found["study"] == "bowen2016-1"
     assert found["settings"]["reps"] == 3
-    assert said == "bowen2016-1: 3 repeats, 180 rows; nothing was written (--out).\n"
+    assert said == "bowen2016-1: 3 repeats, 200 rows; nothing was written (--out).\n"
 
 
 def test_a_file_is_not_a_folder_for_a_study(tmp_path: Path) -> None:

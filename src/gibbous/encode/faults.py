@@ -85,12 +85,12 @@ DAY = (
     "Declare it, for example format = '%d/%m/%Y'; it is never guessed.",
 )
 
-_ORDER = (DAY, NUMBER, FINITE, WHOLE, BOUNDS, OUTSIDE, MISSING)
+ORDER = (DAY, NUMBER, FINITE, WHOLE, BOUNDS, OUTSIDE, MISSING)
 
 
 def in_order(faults: Mapping[tuple[int, str], Fault]) -> list[Fault]:
     """Faults by (place of the column, name): column by column, what is unreadable first."""
-    rank = [kind[0] for kind in _ORDER]
+    rank = [kind[0] for kind in ORDER]
     return [faults[k] for k in sorted(faults, key=lambda k: (k[0], rank.index(k[1])))]
 
 

@@ -31,11 +31,11 @@ MOST = 1 << 40  # records of a level that weigh in a seed row: sums stay within 
 class Contexts:
     """Which contexts and seed rows a mechanism draws from: what `plan` prints and `run` spends.
 
-    Half of `choice` buys 1-way tables with geometric noise, half all picks of noisy_pegs' network. `seeds`
+    Half of `choice` buys 1-way tables with geometric noise, half all picks of noisy_pegs' network. `seed_budget`
     buys 1-way tables: the pool of seed rows is all that they make likely, column by column.
 
     Guarantee:
-        (choice + seeds)-DP, whatever is bought; docs/proofs/pegs.md.
+        (choice + seed_budget)-DP, whatever is bought; docs/proofs/pegs.md.
 
     Attributes:
         public: the contexts where nothing is chosen; () otherwise.
@@ -53,7 +53,7 @@ class Contexts:
 
     @classmethod
     def of(cls, mechanism: Any, schema: Schema, alpha: float) -> Contexts:
-        """What a mechanism with `choice`, `seeds`, `contexts` and `parents` starts from.
+        """What a mechanism with `choice`, `seed_budget`, `contexts` and `parents` starts from.
 
         Raises:
             ParameterError: contexts are public and are to be chosen; or seed rows would be paid for in
@@ -66,13 +66,15 @@ class Contexts:
                 "Contexts are public and free, or chosen from the records and paid.",
                 "Leave one of them out.",
             )
-        if mechanism.seeds is not None and (mechanism.choice is not None or schema.impossible):
+        if mechanism.seed_budget is not None and (
+            mechanism.choice is not None or schema.impossible
+        ):
             raise ParameterError(
                 "SEEDS",
-                f"seeds of {type(mechanism).__name__} was given with "
+                f"seed_budget of {type(mechanism).__name__} was given with "
                 f"{'[[impossible]] in the schema' if schema.impossible else 'choice'}.",
                 "Chosen contexts leave no trace of a seed row, and seed rows have to be possible.",
-                "Leave seeds out: seed rows are then uniform, and free.",
+                "Leave seed_budget out: seed rows are then uniform, and free.",
             )
         free = sum(size > 1 for size in schema.sizes)
         chosen = mechanism.choice is not None and network_picks(free, mechanism.parents) > 0
@@ -82,7 +84,7 @@ class Contexts:
             mechanism.parents,
             () if chosen else given_or_ring(schema, mechanism.contexts, mechanism.parents),
             exact(mechanism.choice) if chosen else Fraction(0),
-            exact(mechanism.seeds or 0),
+            exact(mechanism.seed_budget or 0),
             alpha,
         )
 

@@ -64,7 +64,7 @@ class BlockPegs:
     choice: float | None = param(
         None, budget, unit="nats", help="Cost of chosen context columns, once; None: public ones."
     )
-    seeds: float | None = param(
+    seed_budget: float | None = param(
         None, budget, unit="nats", help="Cost of margins to draw seed rows by; None: uniform ones."
     )
 

@@ -66,7 +66,7 @@ class Pegs:
     choice: float | None = param(
         None, budget, unit="nats", help="Cost of chosen context columns, once; None: public ones."
     )
-    seeds: float | None = param(
+    seed_budget: float | None = param(
         None, budget, unit="nats", help="Cost of margins to draw seed rows by; None: uniform ones."
     )
 
