@@ -31,8 +31,8 @@ MOST = 1 << 40  # records of a level that weigh in a seed row: sums stay within 
 class Contexts:
     """Which contexts and seed rows a mechanism draws from: what `plan` prints and `run` spends.
 
-    Half of `choice` buys 1-way tables with geometric noise, half all picks of noisy_pegs' network. `seed_budget`
-    buys 1-way tables: the pool of seed rows is all that they make likely, column by column.
+    Half of `choice` buys 1-way tables with geometric noise, half all picks of noisy_pegs' network.
+    `seed_budget` buys 1-way tables: the pool of seed rows is all that they make likely, column by column.
 
     Guarantee:
         (choice + seed_budget)-DP, whatever is bought; docs/proofs/pegs.md.
