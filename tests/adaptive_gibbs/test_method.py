@@ -42,6 +42,28 @@ def known_of(sizes: tuple[int, int], rows: float, sigma: float) -> _adaptive_mod
     return _adaptive_model.begun(known, Limits())
 
 
+def test_between_rounds_only_what_was_bought_anew_is_estimated() -> None:
+    sizes, one = (3, 4, 2), np.arange(12.0).reshape(3, 4) * 20 + 50
+    more = np.arange(6.0).reshape(3, 2) * 30 + 200
+    components = added(Components(), [((0, 1), one, 9.0), ((0, 2), more, 9.0)])
+    apart = {(0, 1): (np.full((3, 4), 150.0),), (0, 2): (np.full((3, 2), 300.0),)}
+    known = _adaptive_model.Known(
+        schema_of(*sizes),
+        schema_of(*sizes),
+        components=components,
+        references=apart,
+        shares=tuple(np.full(size, 1 / size) for size in sizes),
+        rows=1800.0,
+    )
+    first = _adaptive_model.estimates(known, {})
+    again = replace(known, components=added(components, [((0, 2), more + 60, 1.0)]))
+    then, afresh = _adaptive_model.estimates(again, first), _adaptive_model.estimates(again, {})
+
+    assert then[0, 1] is first[0, 1]
+    assert not np.array_equal(then[0, 2][1], first[0, 2][1])
+    assert np.array_equal(then[0, 2][1], afresh[0, 2][1])
+
+
 @pytest.mark.statistical
 def test_a_large_budget_brings_pairs_below_the_noise_of_resampling() -> None:
     # Twelve runs: mean .68 of the floor, spread .09; 1.3 is seven spreads away (level below 1e-6).

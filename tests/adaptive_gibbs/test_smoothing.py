@@ -111,6 +111,24 @@ def test_where_noise_is_loud_shares_are_nearer_than_the_projection(
     assert shrunk < 0.75 * projected
 
 
+@pytest.mark.parametrize(("levels", "factor"), [(300, 1.0), (300, 0.05), (5, 1.0)])
+def test_many_levels_are_shrunk_at_noise_at_which_few_are_not(levels: int, factor: float) -> None:
+    """Levels by Zipf's law, noise .075 % of the records; said a twentieth as loud, nothing is won."""
+    total, rng = 100_000.0, np.random.default_rng(3)
+    law = 1.0 / (1.0 + np.arange(levels))
+    away = np.zeros(2)
+    for _ in range(10):
+        true = rng.multinomial(int(total), law / law.sum())
+        counts = true + rng.normal(0.0, 75.0, levels)
+        found = one_way(counts, 75.0 * factor, total, ordered=False), simplex(counts, total) / total
+        away += [np.abs(one - true / total).sum() for one in found]
+
+    if levels == 300 and factor == 1.0:
+        assert away[0] < 0.85 * away[1]
+    else:
+        assert away[0] == pytest.approx(away[1])
+
+
 @pytest.mark.parametrize("ordered", [False, True])
 def test_where_noise_is_quiet_shares_are_projected(ordered: bool) -> None:
     counts = np.array([400.0, 320.0, 10.0, -4.0, 90.0, 184.0])
