@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -103,7 +104,7 @@ class Impossible:
 
 
 @answering_class
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Schema:
     """An ordered set of columns with everything public about them.
 
@@ -250,12 +251,12 @@ class Schema:
     def __getitem__(self, name: str) -> Column:
         return self.columns[self.index(name)]
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Column names in order."""
         return tuple(c.name for c in self.columns)
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Number of codes of each column, in order."""
         return tuple(c.size for c in self.columns)

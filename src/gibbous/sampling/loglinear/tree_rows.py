@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 import numpy as np
 
@@ -48,25 +49,27 @@ def tree(model: LogLinear) -> tuple[Link, ...]:
         [Chow and Liu 1968].
     """
     ones, pairs = _margins_of(model)
-    told = {pair: _information(both) for pair, both in pairs.items()}
+    edges: list[list[tuple[float, tuple[int, int]]]] = [[] for _ in model.sizes]
+    for pair, both in pairs.items():
+        edge = (-_information(both), pair)
+        for column in pair:
+            edges[column].append(edge)
     links: list[Link] = []
-    left = set(range(len(model.sizes)))
+    left, near = set(range(len(model.sizes))), list[tuple[float, tuple[int, int]]]()
     while left:
-        known = set(range(len(model.sizes))) - left
-        edges = [
-            (info, -min(pair), -max(pair), pair)
-            for pair, info in told.items()
-            if len(set(pair) & known) == 1
-        ]
-        if not edges:
+        while near and left.isdisjoint(near[0][1]):
+            heappop(near)
+        if not near:
             column = min(left)
             both, parent = ones[column][None, :], -1
         else:
-            pair = max(edges)[3]
-            column, parent = (pair[1], pair[0]) if pair[0] in known else pair
+            pair = near[0][1]
+            column, parent = (pair[1], pair[0]) if pair[0] not in left else pair
             both = pairs[pair] if pair[0] == parent else pairs[pair].T
         links.append(Link(column, parent, both, _running(both, ones[column])))
         left.discard(column)
+        for edge in edges[column]:
+            heappush(near, edge)
     return tuple(links)
 
 
