@@ -67,25 +67,25 @@ def _beside(printed: tuple[Printed, ...]) -> tuple[Any, ...]:
     places: dict[str, list[tuple[str, ...]]] = {}
     for row in printed:
         ours = "" if row.ours is None else short(row.ours)
-        tolerance = f"{'± ' if row.side == 'near' else ''}{short(row.tolerance)}"
-        line = (row.quantity, _MARKS[row.verdict], _as_printed(row), ours, tolerance)
+        line = (row.quantity, _MARKS[row.verdict], _as_printed(row), ours)
         places.setdefault(row.place, []).append(line)
     words = (
-        "A row agrees where ours is no further from the printed number than the tolerance; a "
-        "statement of the paper is a difference with a sign, and may miss it by the tolerance. "
-        "The verdict is computed from these three numbers."
+        "A row agrees where ours is no further from the printed number than the tolerance "
+        "behind ±; a statement of the paper is a difference with a sign, and may miss it by the "
+        "tolerance. The verdict is computed from these numbers."
     )
-    head = ("what", "verdict", "printed", "ours", "tolerance")
+    head = ("what", "verdict", "printed", "ours")
     return Text(words), *(
         Grid(place[:1].upper() + place[1:], head, tuple(lines)) for place, lines in places.items()
     )
 
 
 def _as_printed(row: Printed) -> str:
-    """All its digits, but of what no paper prints in full."""
+    """All its digits, but of what no paper prints in full; and how far ours may be away."""
     sign = {"near": "", "above": "≥ ", "below": "≤ "}[row.side]
     full = f"{row.value:,.6g}".replace("-", "−")
-    return f"{sign}{full if abs(row.value) < 1e6 else short(row.value)}"
+    away = f" ± {short(row.tolerance)}" if row.tolerance else ""
+    return f"{sign}{full if abs(row.value) < 1e6 else short(row.value)}{away}"
 
 
 def _figure(figure: study_parts.Figure) -> Figure:
