@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,14 +16,14 @@ from scipy.stats import chi2
 
 from gibbous.core.errors import ParameterError, PrivacyRefused, UsageError
 from gibbous.core.protocols import RowDraw
-from gibbous.core.schema import Impossible, impossible_mask
+from gibbous.core.schema import Column, Impossible, Rule, Schema, impossible_mask
 from gibbous.perturb.add import Add
 from gibbous.perturb.diverse import Diverse
 from gibbous.perturb.mix import Mix
 from gibbous.perturb.tilt import Tilt
 from gibbous.sampling.blocks import Block
 from gibbous.sampling.gibbs_rows import BootstrapRows, GibbsRows, JointRows, ResetBlocks
-from gibbous.sampling.structural_zeros import uniform_rows
+from gibbous.sampling.structural_zeros import maps_of, uniform_rows, within_groups
 from tests.synthesize.law import law
 from tests.synthesize.made import (
     conditionals_of,
@@ -252,6 +254,113 @@ def test_possible_levels_share_the_virtual_records_of_impossible_ones() -> None:
     assert ((seen[:2] - 40_000 * law) ** 2 / (40_000 * law)).sum() < chi2.isf(1e-6, 1)
     unshared = np.array([6, 1]) / 7
     assert ((seen[:2] - 40_000 * unshared) ** 2 / (40_000 * unshared)).sum() > chi2.isf(1e-6, 1)
+
+
+GROUPED = Schema(
+    (
+        Column("chapter", "nominal", levels=("a", "b")),
+        Column("code", "nominal", levels=("a1", "a2", "a3", "b1", "b2")),
+        Column("sex", "binary", levels=("f", "m")),
+    ),
+    rules=(
+        Rule(
+            detail="code",
+            group="chapter",
+            map=(("a1", "a"), ("a2", "a"), ("a3", "a"), ("b1", "b"), ("b2", "b")),
+        ),
+    ),
+)
+MEMBERS = ((0, 1, 2), (3, 4))
+VISITS = np.array([[0, 0, 0]] * 6 + [[0, 1, 1]] * 2 + [[1, 3, 0]] * 4 + [[1, 4, 1]] * 8)
+
+
+def coarse_to_fine(data: np.ndarray, alpha: float) -> dict[tuple[int, ...], float]:
+    """Chapter, then code among the chapter's own, then sex given the chapter; by brute force."""
+
+    def shares(held: np.ndarray, levels: Sequence[int]) -> list[float]:
+        counts = [alpha + int((held == level).sum()) for level in levels]
+        return [count / sum(counts) for count in counts]
+
+    found = {}
+    for chapter, p in enumerate(shares(data[:, 0], (0, 1))):
+        own = data[data[:, 0] == chapter]
+        for code, q in zip(MEMBERS[chapter], shares(own[:, 1], MEMBERS[chapter]), strict=True):
+            for sex, r in enumerate(shares(own[:, 2], (0, 1))):
+                found[chapter, code, sex] = p * q * r
+    return found
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_code_is_drawn_within_its_chapter_by_the_enumerated_law(told: bool) -> None:
+    """The saboteur does not tell the map: codes of other chapters are drawn, or repaired to any."""
+    sizes, drawn = (2, 5, 2), 40_000
+    contexts = [context_of(sizes, [0], []), *(context_of(sizes, [j], [0]) for j in (1, 2))]
+    schema = GROUPED if told else replace(GROUPED, rules=())
+    counts = [counts_of(context, VISITS) for context in contexts]
+
+    rows = GibbsRows(ONE)(counts, schema, drawn, words_of(21)).values
+
+    expected = coarse_to_fine(VISITS, 1.0)
+    seen = Counter(map(tuple, rows.tolist()))
+    chi = sum((seen[row] - drawn * p) ** 2 / (drawn * p) for row, p in expected.items())
+    assert (chi < chi2.isf(1e-6, len(expected) - 1)) == told
+    assert (set(seen) <= set(expected)) == told
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_codes_within_chapters_keep_the_price_of_a_row(relation: str) -> None:
+    """All neighbors of up to two records; the saboteur has half of the virtual records that are priced."""
+    sizes = (2, 5, 2)
+    contexts = [context_of(sizes, [0], []), *(context_of(sizes, [j], [0]) for j in (1, 2))]
+    cells = [(c, code, sex) for c in (0, 1) for code in MEMBERS[c] for sex in (0, 1)]
+    priced = float(GibbsRows(ONE).cost(contexts, 1, relation, 1).epsilon)  # type: ignore[arg-type]
+
+    def worst(alpha: float) -> float:
+        laws = {}
+        for n in range(3):
+            for table in itertools.combinations_with_replacement(cells, n):
+                laws[table] = coarse_to_fine(np.array(table or np.zeros((0, 3))), alpha)
+        pairs = [
+            (one, two)
+            for one, two in itertools.product(laws, repeat=2)
+            if apart(one, two) <= (1 if relation == "add_remove" else 2)
+            and (relation == "add_remove" or len(one) == len(two))
+        ]
+        return max(abs(math.log(laws[a][row] / laws[b][row])) for a, b in pairs for row in laws[a])
+
+    def apart(one: Sequence[object], two: Sequence[object]) -> int:
+        a, b = Counter(one), Counter(two)
+        return sum(((a - b) + (b - a)).values())
+
+    assert 0.4 * priced < worst(1.0) <= priced
+    assert worst(0.1) > priced
+
+
+@pytest.mark.parametrize("order", [("code", "chapter"), ("chapter",), ("code",)])
+def test_a_code_before_its_chapter_or_without_it_is_drawn_among_all(order: tuple[str, ...]) -> None:
+    assert maps_of(GROUPED, [GROUPED.index(name) for name in order]) == {}
+
+
+def test_a_chapter_without_codes_leaves_all_of_them() -> None:
+    (maps,) = maps_of(GROUPED, [0, 1, 2]).values()
+    state = np.array([[0, 1, 2], [0, 0, 0], [0, 0, 0]])  # the third chapter has none
+
+    allowed = within_groups(maps, state, None)
+
+    assert allowed is not None
+    assert allowed.tolist() == [[1, 1, 1, 0, 0], [0, 0, 0, 1, 1], [1] * 5]
+
+
+def test_structural_zeros_take_their_virtual_records_with_them_but_in_reset_blocks() -> None:
+    """Of rows drawn apart, each draw is priced by the virtual records of one level alone."""
+    schema = schema_of((3,), (Impossible((("c0", (2,)),)),))
+    counts = [counts_of(context_of((3,), [0], []), np.array([[0]] * 5 + [[2]]))]
+
+    for one, weights in ((GibbsRows(ONE), (6, 1)), (ResetBlocks(ONE, 1), (6.5, 1.5))):
+        drawn = one(counts, schema, 40_000, words_of(23)).values[:, 0]
+        seen = np.bincount(drawn, minlength=2)
+        law_ = np.array(weights) / sum(weights)
+        assert ((seen - 40_000 * law_) ** 2 / (40_000 * law_)).sum() < chi2.isf(1e-6, 1)
 
 
 def test_diversity_with_structural_zeros_is_refused() -> None:

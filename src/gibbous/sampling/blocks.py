@@ -17,7 +17,7 @@ from gibbous.sampling.exact_draws import accumulate, draw_levels
 
 Empty = Literal["uniform", "nearest"]
 _READY = 1 << 20  # cells up to which all running sums are computed once
-_CHUNK = 1 << 22  # cells of one batch
+CHUNK = 1 << 22  # cells of one batch of draws
 
 
 class Perturbation(Protocol):
@@ -69,28 +69,20 @@ class Block:
         *,
         allowed: np.ndarray | None = None,
         visited: np.ndarray | None = None,
+        shared: bool = True,
     ) -> np.ndarray:
-        """One level for each key.
+        """One level for each key; `CHUNK` bounds keys x levels.
 
         Args:
             allowed: bool (draws, levels): structural zeros; each draw has at least one.
+            shared: whether possible levels share the virtual records of the others.
             visited: bool (draws,): keys that were reset, whose counts are read as zero.
         Returns:
             int64 (draws,).
         """
         if self.context.levels == 1:
             return np.zeros(len(keys), dtype=np.int64)
-        step = max(1, _CHUNK // self.context.levels)
-        parts = [
-            self._draw(
-                keys[at : at + step],
-                words,
-                None if allowed is None else allowed[at : at + step],
-                None if visited is None else visited[at : at + step],
-            )
-            for at in range(0, len(keys), step)
-        ]
-        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+        return self._draw(keys, words, allowed, visited, shared)
 
     def _draw(
         self,
@@ -98,6 +90,7 @@ class Block:
         words: Words64,
         allowed: np.ndarray | None,
         visited: np.ndarray | None,
+        shared: bool,
     ) -> np.ndarray:
         if self._empty == "nearest":
             keys = self._nearest(keys, words)
@@ -105,14 +98,14 @@ class Block:
         if visited is not None and visited.any():
             slots = np.where(visited, len(sums) - 1, slots)
         if allowed is not None:
-            own = self._masked(np.diff(sums[slots], axis=1, prepend=np.uint64(0)), allowed)
+            own = self._masked(np.diff(sums[slots], axis=1, prepend=np.uint64(0)), allowed, shared)
             sums, slots = np.cumsum(own, axis=1, dtype=np.uint64), np.arange(len(keys))
         return draw_levels(sums, slots, words)
 
-    def _masked(self, weights: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-        """Weights of the possible levels; virtual records of the others are shared among them."""
+    def _masked(self, weights: np.ndarray, allowed: np.ndarray, shared: bool = True) -> np.ndarray:
+        """Weights of the possible levels."""
         held = allowed.sum(axis=1, keepdims=True, dtype=np.uint64)
-        prior = np.asarray(getattr(self._perturb, "prior", 0), dtype=np.uint64)
+        prior = np.asarray(getattr(self._perturb, "prior", 0) if shared else 0, dtype=np.uint64)
         lost = (~allowed * prior).sum(axis=1, keepdims=True, dtype=np.uint64)
         share = (lost + held - np.uint64(1)) // held
         own: np.ndarray = (weights + share) * allowed.astype(np.uint64)
@@ -168,7 +161,7 @@ class Block:
         found, missing = keys.copy(), np.flatnonzero(~np.isin(keys, held))
         sizes = self.context.parent_sizes
         wanted, known = (radix_digits(some, sizes) for some in (keys[missing], held))
-        step = max(1, _CHUNK // len(held))
+        step = max(1, CHUNK // len(held))
         for at in range(0, len(missing), step):
             apart = np.zeros((len(missing[at : at + step]), len(held)), dtype=np.int16)
             for one, two in zip(wanted, known, strict=True):

@@ -13,15 +13,18 @@ from gibbous.core.codes import Codes
 from gibbous.core.context import Context, keys_of
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.protocols import Words64
+from gibbous.core.rule_tests import Mapped
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts
-from gibbous.sampling.blocks import Block, Empty, Perturbation
+from gibbous.sampling.blocks import CHUNK, Block, Empty, Perturbation
 from gibbous.sampling.structural_zeros import (
     Rule,
     Seeds,
     allowed_levels,
+    maps_of,
     rules_of,
     uniform_rows,
+    within_groups,
 )
 from gibbous.sampling.unprotected_rows import BootstrapRows, JointRows
 
@@ -86,10 +89,12 @@ class GibbsRows:
         rules = _rules(self.perturb, schema)
         drawn = [c for c in counts if c.context.levels > 1]
         blocks = [Block(c, own_of(self, c.context), self.fallback) for c in drawn]
+        maps = maps_of(schema, [c.context.targets[0] for c in drawn])
+        coarse = maps if hasattr(self.perturb, "prior") else {}
         state = uniform_rows(schema, rows, words, self.seeds)
         for _ in range(self.sweeps):
             for block in blocks:
-                _redraw(block, state, rules, words, None)
+                _redraw(block, state, rules, words, None, coarse)
         return Codes(schema, state.T)
 
 
@@ -160,7 +165,7 @@ class ResetBlocks:
         for row in range(self.block if rows else 0):
             for _ in range(self.sweeps):
                 for block, visits in zip(blocks, seen, strict=True):
-                    _redraw(block, state, rules, words, visits)
+                    _redraw(block, state, rules, words, visits, {})
             out[:, :, row] = state
         return Codes(schema, out.reshape(len(schema), -1)[:, :rows].T)
 
@@ -193,13 +198,26 @@ def _redraw(
     rules: tuple[Rule, ...],
     words: Words64,
     visits: _Visits | None,
+    maps: dict[int, list[Mapped]],
 ) -> None:
-    """Draw one column of all chains anew, given their other columns; state (columns, rows)."""
+    """Draw one column of all chains anew, given their other columns; state (columns, rows).
+
+    Levels that are left out take their virtual records with them, but in reset blocks, whose price
+    under replace-one rests on all virtual records of a key.
+    """
     keys = keys_of(block.context, state.T)
     visited = visits.mark(keys) if visits is not None and RESET_AT_VISIT else None
-    target = block.context.targets[0]
-    allowed = allowed_levels(rules, state, target, block.context.levels)
-    state[target] = block.draw(keys, words, allowed=allowed, visited=visited)
+    target, levels = block.context.targets[0], block.context.levels
+    for at in range(0, len(keys), step := max(1, CHUNK // levels)):
+        some = slice(at, at + step)
+        allowed = allowed_levels(rules, state[:, some], target, levels)
+        state[target, some] = block.draw(
+            keys[some],
+            words,
+            allowed=within_groups(maps.get(target, ()), state[:, some], allowed),
+            visited=None if visited is None else visited[some],
+            shared=visits is not None,
+        )
 
 
 def _loss(perturb: Perturbation, context: Context, relation: Relation, max_rows: int) -> Fraction:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from gibbous.core.errors import UsageError
 from gibbous.core.protocols import Words64
+from gibbous.core.rule_laws import laws_of
+from gibbous.core.rule_tests import Mapped
 from gibbous.core.schema import Schema, impossible_mask
 from gibbous.sampling.exact_draws import accumulate, draw_levels, uniform_levels
 
@@ -69,6 +71,41 @@ def allowed_levels(
             else:
                 applies &= hit[by_column[place]]
         allowed[applies] &= ~own
+    return allowed
+
+
+def maps_of(schema: Schema, order: Sequence[int]) -> dict[int, list[Mapped]]:
+    """The public maps of each column whose group of levels is drawn before it in every pass."""
+    found: dict[int, list[Mapped]] = {}
+    for law in laws_of(schema.columns, schema.rules).laws if schema.rules else ():
+        test = law.then
+        if not isinstance(test, Mapped) or law.when or schema.columns[test.group].binned:
+            continue
+        if {test.group, test.detail} <= set(order) and order.index(test.group) < order.index(
+            test.detail
+        ):
+            found.setdefault(test.detail, []).append(test)
+    return found
+
+
+def within_groups(
+    maps: Sequence[Mapped], by_column: np.ndarray, allowed: np.ndarray | None
+) -> np.ndarray | None:
+    """Levels of a column that belong to the group of each row; all where the group has none of them.
+
+    Args:
+        maps: of this column.
+        by_column: (columns, rows) codes.
+        allowed: what is possible already, bool (rows, levels); None for all levels.
+    """
+    for test in maps:
+        own = test.values[None, :] == by_column[test.group][:, None]
+        own |= np.isnan(test.values)
+        if allowed is not None:
+            own &= allowed
+        stuck = ~own.any(axis=1)
+        own[stuck] = True if allowed is None else allowed[stuck]
+        allowed = own
     return allowed
 
 
