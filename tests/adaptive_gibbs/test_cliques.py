@@ -19,10 +19,10 @@ from gibbous.structure.cliques import (
     context_of,
     expected_errors,
     gaps,
+    larger,
     lowered,
     pairs,
     parts_of,
-    triples,
 )
 
 
@@ -93,12 +93,22 @@ def test_pairs_leave_out_single_levels_and_large_tables() -> None:
     assert pairs((3, 4, 100), Limits(cells=400, all_cells=320)) == ((0, 1), (0, 2))
 
 
-def test_triples_have_all_their_pairs_in_the_model() -> None:
-    sizes = (2, 2, 2, 2)
+def test_triples_of_many_cells_have_all_their_pairs_in_the_model() -> None:
+    sizes = (6, 6, 6, 6)
 
-    assert triples(sizes, [(0, 1), (1, 2)], Limits()) == ()
-    assert triples(sizes, [(0, 1), (1, 2), (0, 2), (2, 3)], Limits()) == ((0, 1, 2),)
-    assert triples(sizes, [(1, 2, 3)], Limits()) == ((1, 2, 3),)
+    assert larger(sizes, [(0, 1), (1, 2)], Limits()) == ()
+    assert larger(sizes, [(0, 1), (1, 2), (0, 2), (2, 3)], Limits()) == ((0, 1, 2),)
+    assert larger(sizes, [(1, 2, 3)], Limits()) == ((1, 2, 3),)
+    assert larger(sizes, [(1, 2, 3)], Limits(cells=215)) == ()
+
+
+def test_three_and_four_columns_of_few_cells_are_looked_at_whatever_is_known() -> None:
+    every = [c for ways in (3, 4) for c in itertools.combinations(range(5), ways)]
+
+    assert larger((2,) * 5, [], Limits()) == tuple(sorted(every))
+    assert larger((2, 2, 2, 40, 1), [], Limits()) == ((0, 1, 2),)
+    assert larger((4, 4, 4, 4), [], Limits()) == tuple(itertools.combinations(range(4), 3))
+    assert larger((2,) * 40, [], Limits()) == ()  # 9,880 triples: too many to look at
 
 
 def test_expected_error_lies_between_the_spread_of_counts_and_everything_at_stake() -> None:

@@ -30,14 +30,16 @@ from gibbous.mechanisms._budget import Budget
 from gibbous.sampling.loglinear import margins
 from gibbous.sampling.loglinear.laws import listable
 from gibbous.structure.cliques import (
+    FEW_CELLS,
+    MOST_LARGER,
     Candidates,
     Limits,
     care_of,
     context_of,
     expected_errors,
+    larger,
     pairs,
     pick,
-    triples,
 )
 from gibbous.structure.contexts import margins as one_ways
 from gibbous.structure.emphasis import Emphasis, shared
@@ -130,7 +132,8 @@ class Split:
     def memory(self) -> int:
         """Bytes that a run holds beyond records and 1-way tables: candidates, chains, goals of the rows."""
         size, limit = self.sizes, self.limits.all_cells
-        tables = min(self.two_way, limit) + min(limit, cells_of_triples(size))
+        more = cells_of_triples(size) + MOST_LARGER * FEW_CELLS
+        tables = min(self.two_way, limit) + min(limit, more)
         width = 1 if max(size, default=1) <= 256 else 2
         rows = max(most_chains(size), CLOSED) * (3 * width * len(size) + CHAIN)
         return CANDIDATE * tables + GOAL * min(self.two_way, GOAL_CELLS) + rows
@@ -250,7 +253,7 @@ def opened(
 def candidates(known: Known, split: Split, price: Fraction) -> Candidates:
     """What may be measured next, what the model expects there, and what error at a price a table."""
     sizes, limits = known.sizes, split.limits
-    cliques = pairs(sizes, limits) + triples(sizes, known.references, limits)
+    cliques = pairs(sizes, limits) + larger(sizes, known.references, limits)
     scale, sigma = known.rows / known.chains.count, split.budget.noise(price, 1).info().scale
     counts = margins(known.chains, sizes, cliques) if cliques else ()
     expected = tuple(table.ravel() * scale for table in counts)

@@ -25,6 +25,7 @@ from gibbous.privacy.calibrate.scales import steps
 Clique = tuple[int, ...]
 MOST = float(1 << 40)  # what public expectations of a score add up to at most
 MEAN = math.sqrt(2 / math.pi)  # E|z| of a standard normal
+FEW_CELLS, MOST_LARGER = 128, 4096  # of a table of three or four columns; of such tables
 PAIR_CARE, TRIPLE_CARE = 0.55, 1.0  # share of a cell's raw noise that is left after smoothing
 OVERLAP = (
     0.5  # what a candidate keeps of its worth once a clique that shares a pair with it is picked
@@ -83,21 +84,35 @@ def goal_pairs(
     return pairs(sizes, limits, among=held)
 
 
-def triples(sizes: Sequence[int], known: Collection[Clique], limits: Limits) -> tuple[Clique, ...]:
-    """Triples within the limits all of whose pairs are in cliques of the model: how three interact is new."""
+def larger(sizes: Sequence[int], known: Collection[Clique], limits: Limits) -> tuple[Clique, ...]:
+    """Cliques of three and four columns within the limits: how so many interact is new.
+
+    Those of few cells are all looked at, unless they are too many: a parity shows in no smaller table.
+    Of others, triples all of whose pairs are in cliques of the model.
+    """
+    few = [j for j, size in enumerate(sizes) if 1 < size <= FEW_CELLS // 4]
+    some = few if sum(math.comb(len(few), k) for k in (3, 4)) <= MOST_LARGER else []
+    small = itertools.chain.from_iterable(itertools.combinations(some, k) for k in (3, 4))
     near: dict[int, set[int]] = {}
     for clique in known:
         for a, b in itertools.combinations(clique, 2):
             near.setdefault(a, set()).add(b)
             near.setdefault(b, set()).add(a)
-    fitting = [
+    within = {
         (a, b, c)
-        for a in sorted(near)
-        for b in sorted(x for x in near[a] if x > a)
-        for c in sorted(x for x in near[a] & near[b] if x > b)
-        if sizes[a] * sizes[b] * sizes[c] <= limits.cells
-    ]
-    return _within(fitting, sizes, limits.all_cells)
+        for a in near
+        for b in (x for x in near[a] if x > a)
+        for c in (x for x in near[a] & near[b] if x > b)
+    }
+    fitting = {c for c in small if cells_of(sizes, c) <= FEW_CELLS} | within
+    return _within(
+        sorted(c for c in fitting if cells_of(sizes, c) <= limits.cells), sizes, limits.all_cells
+    )
+
+
+def cells_of(sizes: Sequence[int], clique: Clique) -> int:
+    """Cells of the table of a clique."""
+    return math.prod(sizes[j] for j in clique)
 
 
 def expected_errors(
@@ -320,7 +335,7 @@ def _kept(held: np.ndarray, sizes: np.ndarray, kept: np.ndarray, picked: Clique)
 
 def _within(cliques: Sequence[Clique], sizes: Sequence[int], most: int) -> tuple[Clique, ...]:
     """As many cliques as fit, the smallest tables first; in the given order."""
-    cells: Mapping[Clique, int] = {c: math.prod(sizes[j] for j in c) for c in cliques}
+    cells: Mapping[Clique, int] = {c: cells_of(sizes, c) for c in cliques}
     kept, used = set(), 0
     for clique in sorted(cliques, key=lambda c: (cells[c], c)):
         if used + cells[clique] > most:
