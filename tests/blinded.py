@@ -88,6 +88,7 @@ class _Answers:
             *,
             allowed: np.ndarray | None = None,
             visited: np.ndarray | None = None,
+            shared: bool = True,
         ) -> np.ndarray:
             mixed = self.words(1)[0] ^ (keys * np.uint64(0x9E3779B97F4A7C15))
             start = (mixed >> np.uint64(33)) % np.uint64(block.context.levels)
