@@ -30,13 +30,13 @@ from gibbous.mechanisms._budget import Budget
 from gibbous.sampling.loglinear import margins
 from gibbous.sampling.loglinear.laws import listable
 from gibbous.structure.cliques import (
-    FEW_CELLS,
-    MOST_LARGER,
     Candidates,
     Limits,
     care_of,
+    cells_of,
     context_of,
     expected_errors,
+    few_celled,
     larger,
     pairs,
     pick,
@@ -132,7 +132,7 @@ class Split:
     def memory(self) -> int:
         """Bytes that a run holds beyond records and 1-way tables: candidates, chains, goals of the rows."""
         size, limit = self.sizes, self.limits.all_cells
-        more = cells_of_triples(size) + MOST_LARGER * FEW_CELLS
+        more = cells_of_triples(size) + sum(cells_of(size, c) for c in few_celled(size))
         tables = min(self.two_way, limit) + min(limit, more)
         width = 1 if max(size, default=1) <= 256 else 2
         rows = max(most_chains(size), CLOSED) * (3 * width * len(size) + CHAIN)

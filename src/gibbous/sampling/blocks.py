@@ -82,16 +82,6 @@ class Block:
         """
         if self.context.levels == 1:
             return np.zeros(len(keys), dtype=np.int64)
-        return self._draw(keys, words, allowed, visited, shared)
-
-    def _draw(
-        self,
-        keys: np.ndarray,
-        words: Words64,
-        allowed: np.ndarray | None,
-        visited: np.ndarray | None,
-        shared: bool,
-    ) -> np.ndarray:
         if self._empty == "nearest":
             keys = self._nearest(keys, words)
         sums, slots = self._sums(keys)

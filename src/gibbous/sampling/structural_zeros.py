@@ -77,13 +77,12 @@ def allowed_levels(
 def maps_of(schema: Schema, order: Sequence[int]) -> dict[int, list[Mapped]]:
     """The public maps of each column whose group of levels is drawn before it in every pass."""
     found: dict[int, list[Mapped]] = {}
+    turn = {column: at for at, column in enumerate(order)}
     for law in laws_of(schema.columns, schema.rules).laws if schema.rules else ():
         test = law.then
         if not isinstance(test, Mapped) or law.when or schema.columns[test.group].binned:
             continue
-        if {test.group, test.detail} <= set(order) and order.index(test.group) < order.index(
-            test.detail
-        ):
+        if turn.get(test.group, len(turn)) < turn.get(test.detail, -1):
             found.setdefault(test.detail, []).append(test)
     return found
 

@@ -25,7 +25,8 @@ from gibbous.privacy.calibrate.scales import steps
 Clique = tuple[int, ...]
 MOST = float(1 << 40)  # what public expectations of a score add up to at most
 MEAN = math.sqrt(2 / math.pi)  # E|z| of a standard normal
-FEW_CELLS, MOST_LARGER = 128, 4096  # of a table of three or four columns; of such tables
+FEW_CELLS = 128  # of a table of three or four columns that is looked at whatever the model knows
+MOST_LARGER = 4096  # ways to choose three and four columns, up to which they are looked at
 PAIR_CARE, TRIPLE_CARE = 0.55, 1.0  # share of a cell's raw noise that is left after smoothing
 OVERLAP = (
     0.5  # what a candidate keeps of its worth once a clique that shares a pair with it is picked
@@ -87,27 +88,31 @@ def goal_pairs(
 def larger(sizes: Sequence[int], known: Collection[Clique], limits: Limits) -> tuple[Clique, ...]:
     """Cliques of three and four columns within the limits: how so many interact is new.
 
-    Those of few cells are all looked at, unless they are too many: a parity shows in no smaller table.
-    Of others, triples all of whose pairs are in cliques of the model.
+    Those of few cells are all looked at: a parity shows in no smaller table. Of others, triples all of
+    whose pairs are in cliques of the model.
     """
-    few = [j for j, size in enumerate(sizes) if 1 < size <= FEW_CELLS // 4]
-    some = few if sum(math.comb(len(few), k) for k in (3, 4)) <= MOST_LARGER else []
-    small = itertools.chain.from_iterable(itertools.combinations(some, k) for k in (3, 4))
     near: dict[int, set[int]] = {}
     for clique in known:
         for a, b in itertools.combinations(clique, 2):
             near.setdefault(a, set()).add(b)
             near.setdefault(b, set()).add(a)
-    within = {
+    tied = {
         (a, b, c)
         for a in near
         for b in (x for x in near[a] if x > a)
         for c in (x for x in near[a] & near[b] if x > b)
     }
-    fitting = {c for c in small if cells_of(sizes, c) <= FEW_CELLS} | within
-    return _within(
-        sorted(c for c in fitting if cells_of(sizes, c) <= limits.cells), sizes, limits.all_cells
-    )
+    fitting = [c for c in {*tied, *few_celled(sizes)} if cells_of(sizes, c) <= limits.cells]
+    return _within(sorted(fitting), sizes, limits.all_cells)
+
+
+def few_celled(sizes: Sequence[int]) -> tuple[Clique, ...]:
+    """All cliques of three and four columns of at most `FEW_CELLS` cells; none of too many columns."""
+    free = [j for j, size in enumerate(sizes) if 1 < size <= FEW_CELLS // 4]
+    if sum(math.comb(len(free), ways) for ways in (3, 4)) > MOST_LARGER:
+        return ()
+    every = (c for ways in (3, 4) for c in itertools.combinations(free, ways))
+    return tuple(c for c in every if cells_of(sizes, c) <= FEW_CELLS)
 
 
 def cells_of(sizes: Sequence[int], clique: Clique) -> int:
