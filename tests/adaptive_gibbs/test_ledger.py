@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from gibbous.core.claim import Relation
+from gibbous.contract.saboteurs import patched
+from gibbous.core.claim import Claim, Relation
 from gibbous.core.exact import exact
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.privacy.calibrate.gdp import delta_of, mu_squared_for
+from gibbous.privacy.purse import Purse
 from tests.adaptive_gibbs.made import chain_rows, paid, ran, schema_of
 
 SIZES = (3, 4, 2, 5, 3)
@@ -73,9 +76,19 @@ def test_a_plan_warns_where_noise_wins() -> None:
 
 
 def test_choices_are_on_the_books_before_the_tables_they_lead_to() -> None:
-    _, curator = ran(AdaptiveGibbs(epsilon=1.0), schema_of(*SIZES), ROWS)
+    """In the order of the purchases: `spent` has alike ones together."""
+    books: list[Claim] = []
+    honest = Purse.pay
 
-    sources = ["choice" if "exponential" in c.source else "table" for c in curator.spent]
+    def noted(purse: Purse, price: Claim) -> bool:
+        books.append(price)
+        return honest(purse, price)
+
+    with patched(Purse, "pay", value=noted):
+        _, curator = ran(AdaptiveGibbs(epsilon=1.0), schema_of(*SIZES), ROWS)
+
+    sources = ["choice" if "exponential" in c.source else "table" for c in books]
+    assert Counter(books) == Counter(curator.spent)
     assert sources[:2] == ["table", "table"]
     assert "choice" in sources
     assert sources[-1] == "table"

@@ -61,12 +61,12 @@ def law(
     return state
 
 
-def fits(one: Any, expected: dict[Any, float]) -> bool:
-    seen = Counter(map(tuple, release(one, SCHEMA, TABLE, ROWS).values.tolist()))
+def fits(one: Any, expected: dict[Any, float], rows: int = ROWS) -> bool:
+    seen = Counter(map(tuple, release(one, SCHEMA, TABLE, rows).values.tolist()))
     possible = [cell for cell in CELLS if expected[cell] > 0]
-    if sum(seen[cell] for cell in possible) < ROWS:
+    if sum(seen[cell] for cell in possible) < rows:
         return False
-    truth = np.array([expected[cell] for cell in possible]) * ROWS
+    truth = np.array([expected[cell] for cell in possible]) * rows
     return bool(chisquare([seen[cell] for cell in possible], truth, sum_check=False).pvalue > LEVEL)
 
 
