@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gibbous.cli import faults
 from gibbous.write.package import Package
 from tests.cli.conftest import Cli, Done
 
@@ -118,6 +119,7 @@ def test_F_show_makes_nothing(data: Path, cli: Cli, home: Path) -> None:
     shown = cli("ledger", "show")
 
     assert (shown.code, shown.err.startswith("warning: The anchor")) == (0, True)
+    assert not faults.told, "the next command in this process would print them as its own"
     assert not list(home.glob("*.anchor")) + list(home.glob("*.lock"))
 
 

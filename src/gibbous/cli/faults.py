@@ -170,11 +170,13 @@ def own_warnings() -> Iterator[None]:
             told.append(str(message))
             print(safe(f"warning: {message}"), file=sys.stderr)
 
-    told.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = show  # type: ignore[assignment]
-        yield
+        try:
+            yield
+        finally:
+            told.clear()
 
 
 def _thread_failed(args: ExceptHookArgs) -> None:
