@@ -60,22 +60,32 @@ def engine_of(performance: Performance, source: Any = None, options: Any = None)
 
 
 def text_engine(performance: Performance, source: Any = None, options: Any = None) -> Engine:
-    """The engine that reads records without a schema; UsageError for another one than the local one."""
-    from gibbous.disintegrate.text_records import TextEngine
-
+    """The engine that reads records without a schema; UsageError for one that already exists."""
     name = performance.engine or disintegrate.fitting(source)
-    if name not in disintegrate.LOCAL:
-        raise UsageError(
-            "DISCOVERYENGINE",
-            "A schema is bought by the local engine, and another one was asked for.",
-            "Kinds, levels and bounds are bought from files, frames and databases; not on a cluster.",
-            "Leave --engine out, or declare a schema.",
+    if name in disintegrate.LOCAL:
+        from gibbous.disintegrate.text_records import TextEngine
+
+        return TextEngine(
+            options,
+            threads=performance.threads,
+            memory_limit=performance.memory,
+            scratch=performance.scratch,
         )
-    return TextEngine(
-        options,
-        threads=performance.threads,
-        memory_limit=performance.memory,
-        scratch=performance.scratch,
+    if name == "spark":
+        from gibbous.disintegrate.spark.text_engine import SparkTextEngine
+
+        return SparkTextEngine(
+            options,
+            master=performance.master,
+            conf=performance.conf,
+            partitions=performance.partitions,
+            memory_limit=performance.memory,
+        )
+    raise UsageError(
+        "DISCOVERYENGINE",
+        "A schema is bought by an engine of its own, and a made or unknown one was given.",
+        f"Engines by name are {', '.join(map(repr, disintegrate.ENGINES))}.",
+        "Give the engine by name, leave it out, or declare a schema.",
     )
 
 

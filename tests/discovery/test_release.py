@@ -85,12 +85,6 @@ REFUSED = [
     (["--unit", "row", "--header-is-public", "--schema", "s.toml"], 2, "NOSCHEMA", "--schema"),
     (["--unit", "row", "--names", "absent.txt"], 2, "FILE", "Check the path"),
     (
-        ["--unit", "row", "--header-is-public", "--engine", "spark"],
-        2,
-        "DISCOVERYENGINE",
-        "--engine",
-    ),
-    (
         ["--unit", "row", "--header-is-public", "--method", "laplace"],
         5,
         "DISCOVERY",
@@ -320,3 +314,11 @@ def test_levels_that_are_stated_are_part_of_what_is_bought() -> None:
 
     assert plans[0].params["discovery"]["levels"] == {"a": ["false", "true"]}  # as they are counted
     assert plans[0].params != plans[1].params
+
+
+def test_an_engine_that_is_made_already_is_refused(tmp_path: Path) -> None:
+    known, method = gb.Discovery(("age",), gb.Unit()), gb.AdaptiveGibbs(epsilon=1, delta=1e-6)
+    made, ledger = gb.engine("local"), tmp_path / "ledger.sqlite"
+
+    with pytest.raises(UsageError, match="Give the engine by name"):
+        gb.synthesize(visits(10), known, method, rows=5, engine=made, ledger=ledger)

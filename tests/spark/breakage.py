@@ -55,6 +55,15 @@ def differs(batches: Any) -> Iterator[Any]:
         yield pa.RecordBatch.from_pydict({"x": pa.array(values, pa.int64())})
 
 
+def never_seen(batches: Any) -> Iterator[Any]:
+    """Text that is new whenever it is read."""
+    import pyarrow as pa
+
+    for batch in batches:
+        values = [os.urandom(8).hex() for _ in range(batch.num_rows)]
+        yield pa.RecordBatch.from_pydict({"x": pa.array(values)})
+
+
 def modules(batches: Any) -> Iterator[Any]:
     """Names of the modules that this worker has loaded."""
     import sys

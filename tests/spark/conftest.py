@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from gibbous.privacy import entropy
 from tests.frame.tree import ROOT
 from tests.needs import need
 
@@ -111,6 +113,28 @@ def session(cluster: Cluster) -> Iterator[Any]:
     found = held(master=cluster.master, conf=conf).take()
     yield found.session
     found.let_go()
+
+
+def fixed_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same noise, words and choices after each call, drawn by a seeded generator."""
+    rng = np.random.default_rng(23)
+    words = np.random.default_rng(
+        24
+    )  # apart: engines divide records with different numbers of words
+
+    def sampler(law: str, scale: Any) -> Any:
+        draw = rng.laplace if law == "geometric" else rng.normal
+        return lambda values: (
+            values + np.rint(draw(0, float(scale), len(values))).astype(int)
+        ).tolist()
+
+    def chooser(scale: Any, epsilon: Any) -> Any:
+        return lambda steps: int(np.argmax(steps + rng.gumbel(size=len(steps)) * float(scale)))
+
+    monkeypatch.setattr(entropy, "_urandom", words.bytes)
+    monkeypatch.setattr(entropy, "_sampler", sampler)
+    monkeypatch.setattr(entropy, "_chooser", chooser)
+    monkeypatch.setattr(entropy, "usable_cores", lambda: 1)
 
 
 def _address(log: Path) -> str:

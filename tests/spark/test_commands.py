@@ -47,9 +47,11 @@ import os
 import sys
 from pathlib import Path
 import polars as pl
+from gibbous.core.discovery import Discovery
 from gibbous.core.errors import SchemaMismatch
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.disintegrate.spark.engine import SparkEngine
+from gibbous.disintegrate.spark.text_engine import SparkTextEngine
 from tests.spark import tables
 
 master, folder = sys.argv[1:]
@@ -76,6 +78,12 @@ except SchemaMismatch as error:
 engine.scan(folder + "/t.parquet", fits, key=tables.KEY)
 view = engine.recoded({{}})  # whoever forgets to close it keeps nothing open
 engine.close()
+texts = SparkTextEngine(master=master, conf=conf, partitions=3)
+pl.DataFrame({{"who": names, "what": ["x", marker] * 200}}).write_parquet(folder + "/t.parquet")
+texts.scan(folder + "/t.parquet", Discovery(("who", "what"), unit).schema(), key=tables.KEY)
+(told,) = texts.texts(["what"], lambda name, own: own)
+print("found", len(told[0]), marker in told[0])
+texts.close()
 print("opendp" in sys.modules, os.listdir(os.environ["TMPDIR"]))
 """
 
@@ -91,7 +99,7 @@ def test_j10_j11_m1_no_value_is_left_in_a_log_an_event_log_or_a_folder(
     done = python(LEAK, cluster.master, str(tmp_path), TMPDIR=str(tmp_path / "scratch"))
 
     assert done.stdout.startswith("counted 120\nrefused UNKNOWNLEVEL"), done.stderr[-2_000:]
-    assert done.stdout.endswith("None\nFalse []\n"), done.stdout[-200:]
+    assert done.stdout.endswith("None\nfound 2 True\nFalse []\n"), done.stdout[-200:]
     assert MARKER not in done.stdout + done.stderr
     found = [f for top in (cluster.folder, tmp_path) for f in top.rglob("*") if f.is_file()]
     files = [f for f in found if not others.intersection(f.parents)]

@@ -18,8 +18,8 @@ from gibbous.disintegrate.spark.engine import SparkEngine
 from gibbous.disintegrate.spark.session import Held
 from gibbous.disintegrate.spark.workers import SparkWorkers
 from gibbous.pipeline import sample_more
-from gibbous.privacy import entropy
 from tests.frame.tree import mechanism_names
+from tests.spark.conftest import fixed_noise
 
 pytestmark = [
     pytest.mark.spark,
@@ -78,7 +78,7 @@ def test_a_method_releases_on_a_cluster_what_it_releases_here(
     found = []
 
     for place, worker in enumerate(("local", engine)):
-        _fixed_noise(monkeypatch)
+        fixed_noise(monkeypatch)
         out = tmp_path / f"release-{place}"
         gb.synthesize(
             source,
@@ -158,25 +158,3 @@ def _table(sizes: tuple[int, ...], folder: Path) -> tuple[Schema, Path]:
     values = {f"c{i}": rng.binomial(size - 1, 0.4, 3_000) for i, size in enumerate(sizes)}
     pl.DataFrame(values).write_parquet(folder / "table.parquet")
     return Schema(columns, Unit()), folder / "table.parquet"
-
-
-def _fixed_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same noise, words and choices after each call, drawn by a seeded generator."""
-    rng = np.random.default_rng(23)
-    words = np.random.default_rng(
-        24
-    )  # apart: engines divide records with different numbers of words
-
-    def sampler(law: str, scale: Any) -> Any:
-        draw = rng.laplace if law == "geometric" else rng.normal
-        return lambda values: (
-            values + np.rint(draw(0, float(scale), len(values))).astype(int)
-        ).tolist()
-
-    def chooser(scale: Any, epsilon: Any) -> Any:
-        return lambda steps: int(np.argmax(steps + rng.gumbel(size=len(steps)) * float(scale)))
-
-    monkeypatch.setattr(entropy, "_urandom", words.bytes)
-    monkeypatch.setattr(entropy, "_sampler", sampler)
-    monkeypatch.setattr(entropy, "_chooser", chooser)
-    monkeypatch.setattr(entropy, "usable_cores", lambda: 1)

@@ -68,6 +68,31 @@ class Determined:
 Change = Groups | Edges | Determined
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Reading:
+    """How codes that number texts become codes under a schema of some of their columns. Secret.
+
+    Attributes:
+        schema: public.
+        places: of its columns, among those of the texts.
+        codes: for each of its columns the code of each text.
+        numbers: ((column position, float64 (texts,)), ...): numbers to be kept beside codes.
+    """
+
+    schema: Schema
+    places: tuple[int, ...]
+    codes: tuple[np.ndarray, ...]
+    numbers: tuple[tuple[int, np.ndarray], ...]
+
+    def of(self, texts: Codes) -> Codes:
+        """The same rows under the schema."""
+        values = np.empty((len(self.places), texts.rows), dtype=self.schema.code_dtype())
+        for at, (place, codes) in enumerate(zip(self.places, self.codes, strict=True)):
+            values[at] = codes.astype(values.dtype)[texts.by_column[place]]
+        kept = ((at, found[texts.by_column[self.places[at]]]) for at, found in self.numbers)
+        return Codes(self.schema, values.T, texts.secret, tuple(kept))
+
+
 def recoded_schema(schema: Schema, changes: Mapping[int, Change]) -> Schema:
     """The coarser schema.
 

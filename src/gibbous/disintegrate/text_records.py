@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,31 +10,88 @@ import numpy as np
 from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.errors import UNCHARGED
-from gibbous.core.protocols import How, Progress, silent
-from gibbous.core.schema import Column, Schema
-from gibbous.core.tables import Sparse
+from gibbous.core.protocols import Engine, How, Progress, silent
+from gibbous.core.recode import Reading
+from gibbous.core.schema import Column, Schema, Unit
+from gibbous.core.secret import Secret
+from gibbous.core.tables import Dense, Sparse
 from gibbous.disintegrate.records import LocalEngine
+from gibbous.structure.contexts import margins
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Cells:
-    """One column: its different texts, and which of them stands in each row. Secret."""
+class TextRecords(Secret):
+    """What engines have in common that hold the texts of each column, and codes that number them.
 
-    texts: pl.Series
-    places: np.ndarray
-
-
-class TextEngine(LocalEngine):
-    """The local engine before there is a schema: it holds text, and makes engines that hold codes.
-
-    What it is asked first is `scan`, with a schema whose columns are placeholders. Rows of a person
-    are bounded there, once, so that all that is made of them is made of the same rows.
+    The code of missing cells is 0. What such an engine is asked first is `scan`, with a schema whose columns
+    are placeholders. Rows of a person are bounded there, once, so that all that is made of them is made of
+    the same rows.
     """
 
-    __slots__ = ("_cells",)
+    __slots__ = ()
+    _texts: tuple[pl.Series, ...]
+    tally: Any  # of the engine beside this class, as is its way to hold codes under a reading
+    _read_as: Any
+
+    def check(
+        self,
+        contexts: Sequence[Context],
+        *,
+        schema: Schema | None = None,
+        parts: int = 1,
+        state: str = UNCHARGED,
+    ) -> None:
+        """Nothing: a table of texts or of classes fits everywhere."""
+
+    def coded(self, schema: Schema, how: How, numbers: How | None = None) -> Engine:
+        """An engine with the codes of the same rows; see `core.protocols.TextRecords`."""
+        at = {texts.name: place for place, texts in enumerate(self._texts)}
+        own = [self._texts[at[column.name]] for column in schema]
+        alone = [j for j, c in enumerate(schema) if numbers and c.binned and c.bins == 1]
+        engine: Engine = self._read_as(
+            Reading(
+                schema,
+                tuple(at[name] for name in schema.names),
+                tuple(
+                    how(texts, c).astype(np.uint32) for texts, c in zip(own, schema, strict=True)
+                ),
+                tuple((j, numbers(own[j], schema.columns[j])) for j in alone if numbers),
+            )
+        )
+        return engine
+
+    def texts(
+        self, names: Sequence[str], how: Callable[[str, Any], Any]
+    ) -> Iterator[tuple[list[str], Sparse]]:
+        """The different texts of columns with exact counts. Secret; see `core.protocols.TextRecords`."""
+        import polars as pl
+
+        every = margins(numbered(self._texts))
+        asked = [j for name in names for j, own in enumerate(self._texts) if own.name == name]
+        tallied = self.tally([every[j] for j in asked])
+        for name, j, counts in zip(names, asked, tallied, strict=True):
+            assert isinstance(counts.cells, Dense)
+            rows = pl.Series(counts.cells.values.ravel())
+            told = pl.DataFrame({"text": how(name, self._texts[j]), "count": rows})
+            told = told.drop_nulls().group_by("text").agg(pl.col("count").sum())
+            told = told.filter(pl.col("count") > 0).sort("text")
+            values = told["count"].cast(pl.Int64).to_numpy()
+            levels = np.arange(len(values), dtype=np.uint64)
+            yield told["text"].to_list(), Sparse(np.zeros_like(levels), levels, values)
+
+
+def numbered(texts: Sequence[pl.Series], unit: Unit | None = None) -> Schema:
+    """A schema whose codes number the texts of each column."""
+    columns = (Column(c.name, "numeric", edges=tuple(range(len(c) + 1))) for c in texts)
+    return Schema(tuple(columns), unit)
+
+
+class TextEngine(TextRecords, LocalEngine):
+    """The local engine before there is a schema; see `TextRecords`."""
+
+    __slots__ = ("_texts",)
 
     def scan(
         self,
@@ -46,7 +102,7 @@ class TextEngine(LocalEngine):
         progress: Progress = silent,
         numbers: Sequence[int] = (),
     ) -> bytes:
-        """Read and fingerprint the input and keep its cells as text.
+        """Read and fingerprint the input, and number the texts of its cells.
 
         Args:
             schema: names and privacy unit; kinds and levels are not looked at.
@@ -70,58 +126,23 @@ class TextEngine(LocalEngine):
         frame = pl.concat(frames)
         check_header(frame.columns, frame)
         frame = self._bounded(frame, schema)
-        self._cells = {name: _cells(frame.get_column(name)) for name in schema.names}
+        cells = [frame.get_column(name) for name in schema.names]
+        self._texts = tuple(all_texts(own.name, own) for own in cells)
+        rows_of = [_places(own, texts) for own, texts in zip(cells, self._texts, strict=True)]
+        told = numbered(self._texts)
+        self.take(Codes(told, np.stack(rows_of).astype(told.code_dtype()).T, secret=True))
         progress("read", 100, 100)
         return mark.digest()
 
-    def check(
-        self,
-        contexts: Sequence[Context],
-        *,
-        schema: Schema | None = None,
-        parts: int = 1,
-        state: str = UNCHARGED,
-    ) -> None:
-        """Nothing: a table of classes fits everywhere."""
-
-    def coded(self, schema: Schema, how: How, numbers: How | None = None) -> LocalEngine:
-        """An engine with the codes of the same rows; see `core.protocols.TextRecords`."""
-        values = [self._rows(how, column).astype(np.uint32) for column in schema]
-        kept = [
-            (place, self._rows(numbers, column))
-            for place, column in enumerate(schema)
-            if numbers is not None and column.binned and column.bins == 1
-        ]
-        codes = np.stack(values).astype(schema.code_dtype())
-        engine = LocalEngine(threads=self.threads, memory_limit=self.memory_limit)
-        engine.take(Codes(schema, codes.T, secret=True, numbers=tuple(kept)))
-        return engine
-
-    def _rows(self, how: How, column: Column) -> np.ndarray:
-        """What a rule makes of the text of each row."""
-        cells = self._cells[column.name]
-        found: np.ndarray = how(cells.texts, column)[cells.places]
-        return found
-
-    def texts(
-        self, names: Sequence[str], how: Callable[[str, Any], Any]
-    ) -> Iterator[tuple[list[str], Sparse]]:
-        """The different texts of columns with exact counts. Secret; see `core.protocols.TextRecords`."""
-        import polars as pl
-
-        for name in names:
-            cells = self._cells[name]
-            counts = np.bincount(cells.places, minlength=len(cells.texts))
-            told = pl.DataFrame({"text": how(name, cells.texts), "count": counts})
-            told = told.drop_nulls().group_by("text").agg(pl.col("count").sum()).sort("text")
-            values = told["count"].cast(pl.Int64).to_numpy()
-            levels = np.arange(len(values), dtype=np.uint64)
-            yield told["text"].to_list(), Sparse(np.zeros_like(levels), levels, values)
-
     def close(self) -> None:
         """Forget the text."""
-        self._cells = {}
+        self._texts = ()
         super().close()
+
+    def _read_as(self, reading: Reading) -> LocalEngine:
+        texts = self._look()
+        assert isinstance(texts, Codes)
+        return self._with(reading.of(texts))
 
     def _bounded(self, frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
         import polars as pl
@@ -141,12 +162,20 @@ class TextEngine(LocalEngine):
         return frame if stay is None else frame.filter(pl.Series(np.concatenate(stay)))
 
 
-def _cells(values: pl.Series) -> Cells:
+def all_texts(name: str, values: pl.Series) -> pl.Series:
+    """Missing, and then the different texts of a column, each once."""
     import polars as pl
 
-    texts = values.unique()
-    rank = pl.DataFrame({"text": texts, "place": np.arange(len(texts), dtype=np.int64)})
-    places = values.to_frame("text").join(
+    return pl.concat(
+        [pl.Series(name, [None], dtype=pl.String), values.drop_nulls().unique(maintain_order=True)]
+    )
+
+
+def _places(values: pl.Series, texts: pl.Series) -> np.ndarray:
+    import polars as pl
+
+    rank = pl.DataFrame({"text": texts, "place": np.arange(len(texts), dtype=np.uint32)})
+    found = values.to_frame("text").join(
         rank, on="text", how="left", nulls_equal=True, maintain_order="left"
     )
-    return Cells(texts, places["place"].to_numpy())
+    return found["place"].to_numpy()

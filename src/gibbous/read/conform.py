@@ -59,15 +59,15 @@ def undeclared(extra: Sequence[str], given: Sequence[str]) -> str:
     return f"{len(extra):,} of {len(given):,} columns (names withheld: they may be a record)"
 
 
-def check_header(names: Sequence[str], frame: pl.DataFrame) -> None:
+def check_header(names: Sequence[str], columns: Iterable[pl.Series]) -> None:
     """Raise InputRejected where half of the names or more look like the first record; none is shown.
 
-    A name does where it is a number or a day, or occurs among the values below it in the frame.
+    A name does where it is a number or a day, or occurs among the values of its column.
     """
     import polars as pl
 
     alike = pl.Series(names, dtype=pl.String).str.contains(_NO_NAME).sum()
-    texts = (c for c in frame if c.dtype in (pl.String, pl.Categorical, pl.Enum))
+    texts = (c for c in columns if c.dtype in (pl.String, pl.Categorical, pl.Enum))
     alike += sum(bool((c.cast(pl.String) == c.name).any()) for c in texts)
     if names and 2 * alike >= len(names):
         raise InputRejected(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gibbous.core.context import Context
-from gibbous.core.errors import MAY_BE_SPENT, UNCHARGED, SchemaMismatch
+from gibbous.core.errors import MAY_BE_SPENT, UNCHARGED, ResourceLimit, SchemaMismatch
 from gibbous.core.moment import Moment
 from gibbous.core.protocols import Progress
 from gibbous.core.schema import Schema
@@ -61,7 +61,7 @@ class Kept(Secret):
         return max(1, len(self.sums))
 
 
-def scanned(
+def job_of(
     session: Any,
     rows: Rows,
     schema: Schema,
@@ -71,20 +71,16 @@ def scanned(
     partitions: int | None,
     options: Any,
     progress: Progress,
-) -> tuple[Kept, bytes]:
-    """Validate and encode all rows on the executors, and keep the codes there.
+) -> encoding.EncodeJob:
+    """How the rows of a source become codes.
 
     Args:
         key: of the ledger; what is shipped is derived from it and says nothing about it.
         numbers: positions of numeric columns whose numbers are kept.
         partitions: see `SparkEngine`.
-    Returns:
-        The codes, and the keyed fingerprint (32 bytes) of all rows.
     Raises:
-        GibbousError: as every engine's scan.
+        GibbousError: the schema cannot be encoded, or the rows not be read.
     """
-    from pyspark import StorageLevel
-
     from gibbous.encode.encode import SliceEncoder
     from gibbous.read.fingerprint import root_of
 
@@ -105,6 +101,56 @@ def scanned(
         timed = _timed(session, rows, progress)
         days = tuple(name for name in rows.instants if name not in timed)
         job = replace(job, days=days, timed=tuple(sorted(timed)))
+    return job
+
+
+def texts_of(
+    session: Any, rows: Rows, job: encoding.EncodeJob, *, most: int, progress: Progress
+) -> list[list[str]]:
+    """The different texts of each column, none of them missing; ResourceLimit for more than `most`."""
+    with quiet():
+        source, count = _source(session, rows), len(job.schema)
+        frame = source.mapInArrow(partial(encoding.different_texts, job), encoding.TEXTS)
+        asked = frame.distinct().limit(most + 1)
+        found = awaited(session, asked.toArrow, stage="look", progress=progress)
+    texts: list[list[str]] = [[] for _ in range(count)]
+    told = (found.column(name).to_pylist() for name in ("place", "text", "report"))
+    for place, text, report in zip(*told, strict=True):
+        if report is not None:
+            raise refused(report, state=UNCHARGED)
+        texts[place].append(text)
+    if found.num_rows > most:
+        raise ResourceLimit(
+            "TEXTS",
+            f"The columns have more than {most:,} different texts altogether.",
+            "The driver holds each once, before kinds and levels are bought.",
+            "Leave out columns of free text and identifiers, give the driver a larger machine, "
+            "or declare a schema.",
+            state=UNCHARGED,
+        )
+    return texts
+
+
+def scanned(
+    session: Any,
+    rows: Rows,
+    job: encoding.EncodeJob,
+    *,
+    key: bytes,
+    partitions: int | None,
+    progress: Progress,
+) -> tuple[Kept, bytes]:
+    """Validate and encode all rows on the executors, and keep the codes there.
+
+    Args:
+        key, partitions: as for `job_of`.
+    Returns:
+        The codes, and the keyed fingerprint (32 bytes) of all rows.
+    Raises:
+        GibbousError: as every engine's scan.
+    """
+    from pyspark import StorageLevel
+
     with quiet():
         frame = _encoded(session, rows, job, partitions)
         frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
@@ -132,22 +178,24 @@ def _timed(session: Any, rows: Rows, progress: Progress) -> set[str]:
     return timed
 
 
+def _source(session: Any, rows: Rows) -> Any:
+    """A frame of the rows, or of the numbers of their text files."""
+    count = len(rows.paths)
+    return session.range(0, count, 1, count) if rows.frame is None else rows.frame
+
+
 def _encoded(session: Any, rows: Rows, job: encoding.EncodeJob, partitions: int | None) -> Any:
-    if rows.frame is None:
-        count = len(rows.paths)
-        source, work = session.range(0, count, 1, count), encoding.encoded_files
-    else:
-        source, work = rows.frame, encoding.encoded
-    unit = job.schema.unit
+    source, unit = _source(session, rows), job.schema.unit
     if unit is None or unit.column is None:
-        frame = source.mapInArrow(partial(work, job), encoding.ENCODED)
+        frame = source.mapInArrow(partial(encoding.encoded, job), encoding.ENCODED)
         return frame if partitions is None else frame.repartition(partitions)
     count = partitions or max(
         session.sparkContext.defaultParallelism,
         int(guarded(lambda: source._jdf.rdd().getNumPartitions())),
     )
     job = replace(job, buckets=4 * count)
-    frame = source.mapInArrow(partial(work, job), encoding.ENCODED).repartition(count, "bucket")
+    frame = source.mapInArrow(partial(encoding.encoded, job), encoding.ENCODED)
+    frame = frame.repartition(count, "bucket")
     return frame.mapInArrow(partial(encoding.people_cut, job), encoding.ENCODED)
 
 
@@ -206,7 +254,7 @@ def _refuse(faults: Any) -> None:
 
 def tallied(
     kept: Kept,
-    steps: Sequence[tasks.Recoding | tasks.Share],
+    steps: Sequence[tasks.Step],
     contexts: Sequence[Context],
     *,
     moments: Sequence[Moment] = (),

@@ -14,12 +14,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gibbous.core.errors import EngineFailure
+from gibbous.core.codes import empty_codes
+from gibbous.core.errors import UNCHARGED, EngineFailure
 from gibbous.core.schema import Schema
 from gibbous.disintegrate.spark import slabs
+from gibbous.disintegrate.spark.faults import unstable
 from gibbous.disintegrate.spark.shield import Batches, one_row, rows, shielded, task
+from gibbous.encode.cell_text import as_cells
+from gibbous.encode.encode import Slice
 
 ENCODED = "rows bigint, sum bigint, bucket int, codes binary, numbers binary, people binary, report string"
+TEXTS = "place int, text string, report string"
 REPORTS = "task int, rows bigint, sum bigint, report string"
 
 
@@ -39,6 +44,8 @@ class EncodeJob:
         names: of the columns of the rows that come from Spark; () for those that they have there.
         paths: text files, one a task; () where rows come from Spark.
         options: how text files are read (`read.source.ReadOptions`).
+        words: of each column the keyed words of its texts, uint64 (texts,), increasing: codes number the
+            texts from 1, and 0 is missing; () where the schema says what codes are.
     """
 
     schema: Schema
@@ -52,6 +59,7 @@ class EncodeJob:
     names: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     options: Any = None
+    words: tuple[np.ndarray, ...] = ()
 
 
 def timed_columns(batches: Batches) -> Iterator[Any]:
@@ -59,14 +67,14 @@ def timed_columns(batches: Batches) -> Iterator[Any]:
     return shielded(_timed(batches), _report_of)
 
 
+def different_texts(job: EncodeJob, batches: Batches) -> Iterator[Any]:
+    """The texts of each column that a task meets, each once; see `TEXTS`."""
+    return shielded(_different(job, _frames(job, batches)), _text_report)
+
+
 def encoded(job: EncodeJob, batches: Batches) -> Iterator[Any]:
     """Validate and encode rows; see `ENCODED`. A row holds a slab, or a report."""
     return shielded(_encoded(job, _frames(job, batches)), _report_of)
-
-
-def encoded_files(job: EncodeJob, batches: Batches) -> Iterator[Any]:
-    """The same for text files, which are read by the one reader of text files."""
-    return shielded(_encoded(job, _file_frames(job, batches)), _report_of)
 
 
 def people_cut(job: EncodeJob, batches: Batches) -> Iterator[Any]:
@@ -84,7 +92,59 @@ def reported(batches: Batches) -> Iterator[Any]:
     yield one_row(REPORTS, task=task(), rows=int(read[0]), sum=int(read[1]))
 
 
+def text_words(texts: pl.Series, root: bytes) -> np.ndarray:
+    """A keyed word of each text, uint64 (texts,)."""
+    words: np.ndarray = slabs.person_words(texts.cast(pl.String), root)[0]
+    return words
+
+
+def _different(job: EncodeJob, frames: Iterable[pl.DataFrame]) -> Iterator[Any]:
+    found: dict[int, pl.Series] = {}
+    for whole in frames:
+        for place, cells in enumerate(_cells(whole, job)):
+            new = cells.drop_nulls().unique()
+            found[place] = pl.concat([found[place], new]).unique() if place in found else new
+    for place, texts in found.items():
+        yield from _text_batches(place, texts)
+
+
+def _text_batches(place: int, texts: pl.Series) -> Iterator[Any]:
+    import pyarrow as pa
+
+    for start in range(0, len(texts), slabs.CELLS >> 5):
+        some = texts[start : start + (slabs.CELLS >> 5)].to_list()
+        told = {
+            "place": pa.array([place] * len(some), pa.int32()),
+            "text": pa.array(some, pa.string()),
+        }
+        told["report"] = pa.nulls(len(some), pa.string())
+        yield pa.RecordBatch.from_pydict(told)
+
+
+def _cells(frame: pl.DataFrame, job: EncodeJob) -> list[pl.Series]:
+    """The text of each cell, one series a column of the schema."""
+    settled = _settled(frame, job)
+    read = ((frame if name in job.timed else settled)[name] for name in job.schema.names)
+    return [as_cells(column) for column in read]
+
+
+def _numbered(frame: pl.DataFrame, job: EncodeJob) -> Slice:
+    """Codes that number the texts of cells."""
+    values = empty_codes(job.schema, frame.height)
+    for at, (cells, words) in enumerate(zip(_cells(frame, job), job.words, strict=True)):
+        texts = cells.drop_nulls().unique()
+        own = text_words(texts, job.root)
+        ranks = np.searchsorted(words, own)
+        if not np.array_equal(words[np.minimum(ranks, len(words) - 1)], own):
+            raise unstable(UNCHARGED)  # a text that was not there when texts were collected
+        values[:, at] = cells.replace_strict(texts, ranks + 1, default=0, return_dtype=pl.UInt32)
+    return Slice(values.T, (), (), ())
+
+
 def _frames(job: EncodeJob, batches: Batches) -> Iterator[pl.DataFrame]:
+    if job.paths:  # numbers of text files, which are read by the one reader of text files
+        yield from _file_frames(job, batches)
+        return
     import pyarrow as pa
 
     most = slabs.rows_of(len(job.schema))
@@ -136,16 +196,17 @@ def _encoded(job: EncodeJob, frames: Iterable[pl.DataFrame]) -> Iterator[Any]:
     from gibbous.read.conform import check_years
     from gibbous.read.fingerprint import Fingerprint
 
-    encoder = SliceEncoder(job.schema, numbers=job.numbers)
+    encoder = None if job.words else SliceEncoder(job.schema, numbers=job.numbers)
     mark = Fingerprint.of_root(job.root, job.schema.null if job.paths else "")
-    known = dictionaries(job.schema)
+    known = {} if job.words else dictionaries(job.schema)
     place, before = 0, mark.state()
     most = slabs.rows_of(len(job.schema))
     for whole in frames:
         check_years(whole)
         for start in range(0, max(1, whole.height), most):
-            frame = coded(_settled(whole.slice(start, most), job), known)
-            part = encoder.encode(frame)
+            some = whole.slice(start, most)
+            frame = coded(_settled(some, job), known)
+            part = encoder.encode(frame) if encoder else _numbered(some, job)
             mark.add(frame)
             now = mark.state()
             seen = [(a - b) % 2**64 for a, b in zip(now.sums, before.sums, strict=True)]
@@ -230,6 +291,10 @@ def _settled(frame: pl.DataFrame, job: EncodeJob) -> pl.DataFrame:
     # A date column refuses such values, row by row.
     found += [pl.col(name).dt.to_string("iso") for name in job.timed if name not in dates]
     return frame.with_columns(found) if found else frame
+
+
+def _text_report(words: str) -> Any:
+    return one_row(TEXTS, report=words)
 
 
 def _report_of(words: str) -> Any:

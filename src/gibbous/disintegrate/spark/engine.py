@@ -10,21 +10,22 @@ from gibbous.core.errors import MAY_BE_SPENT, UNCHARGED
 from gibbous.core.machine import check_memory, default_limit
 from gibbous.core.moment import Moment
 from gibbous.core.protocols import Progress, Words64, silent
-from gibbous.core.recode import Change, recoded_schema
+from gibbous.core.recode import Change, Reading, recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.secret import Secret
 from gibbous.core.tables import Counts
 from gibbous.disintegrate import count_routes
 from gibbous.disintegrate.engine_errors import closed, not_scanned, out_of_memory
-from gibbous.disintegrate.spark.collect import Kept, scanned, tallied
+from gibbous.disintegrate.spark.collect import Kept, job_of, scanned, tallied
 from gibbous.disintegrate.spark.estimate import tally_bytes
 from gibbous.disintegrate.spark.jobs import check_workers
-from gibbous.disintegrate.spark.partial import Recoding, Share
+from gibbous.disintegrate.spark.partial import Recoding, Share, Step
 from gibbous.disintegrate.spark.session import Held, held
-from gibbous.disintegrate.spark.sources import is_frame, rows_of
+from gibbous.disintegrate.spark.sources import Rows, is_frame, rows_of
 from gibbous.disintegrate.spark.workers import SparkWorkers
 
 if TYPE_CHECKING:
+    from gibbous.disintegrate.spark.encoding import EncodeJob
     from gibbous.read.source import ReadOptions
 
 TASK_BYTES = 512 << 20
@@ -82,7 +83,7 @@ class SparkEngine(Secret):
         self._held: Held | None = held(session, master=master, conf=conf).take()
         self._kept: Kept | None = None
         self._schema: Schema | None = None
-        self._steps: tuple[Recoding | Share, ...] = ()
+        self._steps: tuple[Step, ...] = ()
         self._view_of: SparkEngine | None = None
         self._closed = False
         try:
@@ -123,7 +124,7 @@ class SparkEngine(Secret):
         progress("read", 0, 100)
         options = self.options or ReadOptions()
         rows = rows_of(session, source, schema, max_columns=options.max_columns)
-        kept, mark = scanned(
+        job = job_of(
             session,
             rows,
             schema,
@@ -133,9 +134,17 @@ class SparkEngine(Secret):
             options=options,
             progress=progress,
         )
-        self._kept, self._schema = kept, schema
+        job = self._looked(session, rows, job, progress)
+        self._kept, mark = scanned(
+            session, rows, job, key=key, partitions=self.partitions, progress=progress
+        )
+        self._schema = job.schema
         progress("read", 100, 100)
         return mark
+
+    def _looked(self, session: Any, rows: Rows, job: EncodeJob, progress: Progress) -> EncodeJob:
+        """The job, after what has to be known of the rows before they are encoded."""
+        return job
 
     def check(
         self,
@@ -167,7 +176,9 @@ class SparkEngine(Secret):
         kept, schema = self._look()
         contexts = [one.context for one in moments]
         count_routes.check_contexts(contexts, schema)
-        count_routes.check_moments(moments, kept.numbers, kept.rows)
+        read = next((step for step in self._steps if isinstance(step, Reading)), None)
+        numbers = [place for place, _ in read.numbers] if read else kept.numbers
+        count_routes.check_moments(moments, numbers, kept.rows)
         need = self.estimate(contexts, kept.rows)
         check_memory(need, self.memory_limit, state=MAY_BE_SPENT)
         return tallied(
@@ -234,7 +245,10 @@ class SparkEngine(Secret):
             raise not_scanned()
         return self._kept, self._schema
 
-    def _with(self, step: Recoding | Share, schema: Schema) -> SparkEngine:
+    def _read_as(self, reading: Reading) -> SparkEngine:
+        return self._with(reading, reading.schema)
+
+    def _with(self, step: Step, schema: Schema) -> SparkEngine:
         """A view of the kept codes; it ends with the engine that it was made from."""
         made = object.__new__(SparkEngine)
         made.options, made.partitions = self.options, self.partitions

@@ -13,7 +13,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.context import Context
 from gibbous.core.errors import EngineFailure
 from gibbous.core.moment import Moment
-from gibbous.core.recode import Change, recoded
+from gibbous.core.recode import Change, Reading, recoded
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts, Dense
 from gibbous.disintegrate.spark import pieces as cut
@@ -42,6 +42,9 @@ class Share:
     key: bytes
 
 
+Step = Recoding | Share | Reading
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CountJob:
     """What is counted of the codes.
@@ -59,7 +62,7 @@ class CountJob:
 
     schema: Schema
     numbers: tuple[int, ...]
-    steps: tuple[Recoding | Share, ...]
+    steps: tuple[Step, ...]
     contexts: tuple[Context, ...]
     moments: tuple[Moment, ...]
     buckets: int
@@ -139,6 +142,9 @@ def _view(job: CountJob, codes: Codes) -> Codes:
     for step in job.steps:
         if isinstance(step, Recoding):
             codes = recoded(codes, step.changes, step.schema)
+            continue
+        if isinstance(step, Reading):
+            codes = step.of(codes)
             continue
         kept = [kept for _, kept in codes.numbers]
         numbers = np.stack(kept) if kept else np.empty((0, codes.rows))
