@@ -244,7 +244,7 @@ def test_C_executors_of_a_cluster_give_that_name_from_rows_and_from_text(
 
     import pyarrow as pa
 
-    from gibbous.disintegrate.spark.encoding import EncodeJob, encoded, encoded_files
+    from gibbous.disintegrate.spark.encoding import EncodeJob, encoded
     from gibbous.read.fingerprint import Seen
 
     table: Table = {"g": ["u", "v", "u"], "text0": ["-99", None, "x"], "whole1": [7, None, -2]}
@@ -255,7 +255,7 @@ def test_C_executors_of_a_cluster_give_that_name_from_rows_and_from_text(
     batches = [pa.RecordBatch.from_pydict({"id": pa.array([0], pa.int64())})]
 
     for reports in (
-        list(encoded_files(by_text, batches)),
+        list(encoded(by_text, batches)),
         list(encoded(by_rows, frame_of(table).to_arrow().to_batches())),
     ):
         mark = Fingerprint(KEY)
