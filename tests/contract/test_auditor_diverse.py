@@ -85,10 +85,8 @@ def test_a_diverse_column_that_others_are_drawn_from_is_refuted(
     tree = choice._tree
     monkeypatch.setattr(choice, "_tree", lambda search, free, leaves: tree(search, free, ()))
 
-    broken = [drawn(mechanism)[0] for _ in range(12)]
-
     assert honest.holds
-    assert any(one.violated for one in broken)
+    assert any(drawn(mechanism)[0].violated for _ in range(60))  # all fail once in 10^10
 
 
 @pytest.mark.parametrize("wrong", [True, False])

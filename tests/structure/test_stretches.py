@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -121,6 +122,11 @@ def test_a_logarithmic_grid_is_measured_in_equal_steps() -> None:
 
     assert steps[1:3] == pytest.approx([np.log(101 / 11), np.log(1001 / 101)])
     assert (measure_of(whole, tuple(map(float, range(101)))) == 1).all()
+    below = replace(money, edges=(-(10.0**6), -1.0))
+    turned = measure_of(below, (-(10.0**6), -1000.0, -100.0, -10.0, -1.0))
+    assert turned[:4] == pytest.approx(steps[:4][::-1])
+    straddling = replace(money, edges=(-10.0, 0.0))
+    assert np.isfinite(measure_of(straddling, (-10.0, -1.0, 0.0))).all()
     assert (measure_of(money, (1.0, 1.01, 10.0, 10.0**6)) > 0).all()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -27,24 +28,35 @@ from gibbous.structure.bought_columns import (
     clear_of_noise,
     clock_column,
     codes_after_all,
-    grid_column,
+    grid_columns,
     levels_column,
     missed,
     nothing_column,
     outline,
     stated_column,
 )
-from gibbous.structure.code_lists import CLEAR, code_list, held_from, numbers_beside
+from gibbous.structure.code_lists import (
+    CLEAR,
+    DIGITS,
+    SURE,
+    WORDS,
+    code_list,
+    held_from,
+    numbers_beside,
+)
 from gibbous.structure.contexts import margins
 
 PROOF = "docs/proofs/discovery.md"
 SHARES = {
-    "kinds": Fraction(12, 100),
-    "levels": Fraction(14, 100),
-    "rare": Fraction(50, 100),
-    "bounds": Fraction(24, 100),
+    "kinds": Fraction(8, 100),
+    "kinds again": Fraction(12, 100),
+    "levels": Fraction(12, 100),
+    "rare": Fraction(32, 100),
+    "bounds": Fraction(36, 100),
 }
 """Of the rho of discovery; the last two are divided again when it is known which columns need them."""
+HIDDEN_KINDS = 200  # standard deviations: where there are fewer rows, kinds are bought again
+GRIDS = 2  # tables a column of numbers, on which its bounds are found
 LOOKS = 2  # at levels: delta is divided by so many
 ABSENT = ""  # stands for missing cells where texts are counted: no other text is empty
 LISTED = 0.1  # of the weight in the second look, for whole numbers: what their list shows needs no threshold
@@ -91,6 +103,13 @@ class Parts:
             return selecting_for(self._rho("levels"), tails, columns, self.relation, most)
         return selecting_for(self.rho * share, tails / columns, 1, self.relation, most)
 
+    def saved(self, what: str) -> Parts:
+        """What is not bought goes to the second look and to bounds, as they share the rest."""
+        two = ("rare", "bounds")
+        more = 1 + self.shares[what] / sum(self.shares[one] for one in two)
+        changed = {one: self.shares[one] * more for one in two} | {what: Fraction(0)}
+        return replace(self, shares={**self.shares, **changed})
+
     def divided(self, weights: Sequence[float], numbers: int) -> tuple[Parts, list[Fraction]]:
         """What is left after the first look at levels, divided by what is needed then.
 
@@ -105,7 +124,7 @@ class Parts:
         """
         left = self.shares["rare"] + self.shares["bounds"]
         own = self.shares["bounds"] * Fraction(numbers, self.columns) if weights else left
-        least, found = self.shares["rare"] / self.columns, [Fraction(weight) for weight in weights]
+        least, found = SHARES["rare"] / self.columns, [Fraction(weight) for weight in weights]
         more = left - own - len(found) * least
         shares = [least + more * weight / sum(found) for weight in found]
         return replace(self, shares={**self.shares, "bounds": own, "rare": left - own}), shares
@@ -120,13 +139,18 @@ class Parts:
         words = (
             (("kinds",), "kinds, missing cells and decimals of", Fraction(0)),
             (("levels",), "usual levels of", self.tails / LOOKS),
-            (("rare", "bounds"), "rarer levels and bounds of", self.tails / LOOKS),
+            (
+                ("rare", "bounds", "kinds again"),
+                "rarer levels, bounds and kinds again of",
+                self.tails / LOOKS,
+            ),
         )
         found = []
         for parts, text, tails in words:
             rho = sum((self._rho(what) for what in parts), Fraction(0))
             claim = replace(zcdp(rho, relation=self.relation, source=PROOF), delta=tails)
-            sigma = max(self.noise(what, self.columns).info().scale for what in parts)
+            tables = {what: self.columns * (GRIDS if what == "bounds" else 1) for what in parts}
+            sigma = max(self.noise(what, n).info().scale for what, n in tables.items())
             detail = f"gaussian noise, sigma {sigma:.6g} counts or less"
             if tails:
                 share = self.shares["rare"] / self.columns if "rare" in parts else None
@@ -141,7 +165,8 @@ class Parts:
 
 def bought_schema(curator: TextCurator, known: Discovery, parts: Parts) -> Schema:
     """Spend: kinds, levels and bounds, each with its share of `parts`."""
-    plans, columns = _outlined(curator, known, parts), dict[str, Column]()
+    columns = dict[str, Column]()
+    parts, plans = _outlined(curator, known, parts)
     for name, levels in known.levels:
         columns[name] = stated_column(plans[name], levels)
     columns |= {name: between(plans[name], *ends) for name, ends in known.bounds}
@@ -160,20 +185,36 @@ def bought_schema(curator: TextCurator, known: Discovery, parts: Parts) -> Schem
     return Schema(tuple(columns[name] for name in names), known.unit, ignore=left)
 
 
-def _outlined(curator: TextCurator, known: Discovery, parts: Parts) -> dict[str, Outline]:
+def _outlined(
+    curator: TextCurator, known: Discovery, parts: Parts
+) -> tuple[Parts, dict[str, Outline]]:
+    """Kinds of columns; bought again where noise hides them, and what is left of the budget."""
     names = [name for name in known.names if name != known.unit.column]
     schema = Schema(tuple(Column(name, "nominal", CLASSES) for name in names), known.unit)
-    noise = parts.noise("kinds", len(names))
     view = curator.coded(schema, classes)
-    tables = [_cells(table) for table in view.noisy_counts(margins(schema), noise)]
-    sigma = float(noise.sigma)
-    # Sums of the classes that clearly have cells: all classes together would carry much more noise.
-    rows = float(np.mean([counts[counts > 3 * sigma].sum() for counts in tables]))
+
+    def counted(what: str) -> tuple[np.ndarray, float]:
+        noise = parts.noise(what, len(names))
+        tables = view.noisy_counts(margins(schema), noise)
+        return np.array([_cells(table) for table in tables]), float(noise.sigma)
+
+    def rows_in(counts: np.ndarray, sigma: float) -> float:
+        """Of the classes that clearly have cells: all together would carry much more noise."""
+        return float(np.where(counts > 3 * sigma, counts, 0).sum(axis=1).mean())
+
+    tables, sigma = counted("kinds")
+    if rows_in(tables, sigma) < HIDDEN_KINDS * sigma:
+        again, other = counted("kinds again")
+        weight = other**2 / (sigma**2 + other**2)
+        tables, sigma = weight * tables + (1 - weight) * again, sigma * math.sqrt(weight)
+    else:
+        parts = parts.saved("kinds again")
+    rows = rows_in(tables, sigma)
     stated = dict.fromkeys(known.numeric, "numeric") | dict.fromkeys(known.date, "date")
     stated |= {name: "levels" for name, _ in known.levels}
     stated |= {name: "numeric" for name, _ in known.bounds}
     facts: dict[str, float] = {"sigma": sigma, "rows": rows, "clear": clear_of_noise(len(names))}
-    return {
+    return parts, {
         name: outline(name, counts, stated=stated.get(name, ""), **facts)
         for name, counts in zip(names, tables, strict=True)
     }
@@ -214,8 +255,10 @@ def _with_levels(
         and (plan.kind == "levels" or plan.unsure or (plan.integer and not plan.stated))
     ]
     noise = parts.selecting(max(len(asked), 1))
-    sigma, kept = noise.info().scale, _texts(curator, plans, asked, noise)
+    usual = {name: DIGITS if plans[name].integer else WORDS for name in asked}
+    sigma, kept = noise.info().scale, _texts(curator, plans, asked, noise, usual)
     for name in asked:
+        kept[name] = {t: n for t, n in kept[name].items() if n > SURE * sigma}
         if codes_after_all(plans[name], kept[name]):
             plans[name] = replace(plans[name], kind="levels", integer=False, decimals=None)
     asked = [name for name in asked if plans[name].kind == "levels" or plans[name].integer]
@@ -243,14 +286,14 @@ def _texts(
     plans: Mapping[str, Outline],
     names: list[str],
     noise: Thresholded,
-    listed: Mapping[str, tuple[str, ...]] | None = None,
+    listed: Mapping[str, tuple[str, ...]],
 ) -> dict[str, dict[str, int]]:
     """The texts that are kept of columns, whole numbers in one form; with lists, missing cells as ABSENT."""
 
     def written(name: str, texts: Any) -> Any:
         plain = plain_text(texts)
         found = whole_text(texts) if plans[name].integer else plain
-        return found.set(plain.is_null(), ABSENT) if listed else found
+        return found.set(plain.is_null(), ABSENT) if ABSENT in listed.get(name, ()) else found
 
     if not names:
         return {}
@@ -264,13 +307,17 @@ def _with_bounds(
     atoms: Mapping[str, list[int]],
 ) -> dict[str, Column]:
     """Columns of numbers and days, between bounds."""
-    grids = Schema(tuple(map(grid_column, plans)), curator.schema.unit)
-    noise = parts.noise("bounds", len(plans))
-    tables = curator.coded(grids, lenient_codes).noisy_counts(margins(grids), noise)
-    tried = (
-        bounded_column(plan, _cells(table)[:-1], float(noise.sigma), atoms.get(plan.name, ()))
-        for plan, table in zip(plans, tables, strict=True)
-    )
+    noise = parts.noise("bounds", GRIDS * len(plans))
+    counts = []
+    for columns in zip(*map(grid_columns, plans), strict=True):
+        grids = Schema(columns, curator.schema.unit)
+        view = curator.coded(grids, lenient_codes)
+        counts.append([_cells(table) for table in view.noisy_counts(margins(grids), noise)])
+    sigma, tried = float(noise.sigma), []
+    for plan, fine, tens in zip(plans, *counts, strict=True):
+        absent = fine[-1] + tens[-1] > clear_of_noise(parts.columns) * sigma * math.sqrt(GRIDS)
+        plan = replace(plan, missing=plan.missing or bool(absent))
+        tried.append(bounded_column(plan, (fine[:-1], tens[:-1]), sigma, atoms.get(plan.name, ())))
     return {column.name: column for column in tried if column is not None}
 
 

@@ -133,6 +133,12 @@ LISTS = (
 )
 
 
+def text_lists() -> list[tuple[str, ...]]:
+    """The lists whose codes are texts."""
+    texts = (f.levels for entry in LISTS for f in entry.facts if f.levels)
+    return [tuple(map(str, levels)) for levels in texts if isinstance(levels[0], str)]
+
+
 KEYS = re.compile(
     r"(^|[_\W])(age|sex|gender|race|ethnic\w*|nation\w*|citizen\w*|born|birth\w*|dob|marital\w*|married|"
     r"zip\w*|post_?codes?|postal\w*|plz|fips|state|region|county|canton|province|district|municipal\w*|"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,30 +13,27 @@ import numpy as np
 
 from gibbous.core.column import FACTS, Column, Source
 from gibbous.encode.cell_text import CLASSES, CLOCK, DAYS, EITHER, HOURS, PLACES
-from gibbous.structure.code_lists import ALIKE, numbers_beside
-from gibbous.structure.grid_ends import ends_of
+from gibbous.structure.code_lists import numbers_beside
+from gibbous.structure.grid_ends import ends_of, grids_of_days, grids_of_numbers
 
 FEW = 20  # whole numbers with at most so many texts may be levels
 RANGE = 32  # whole numbers in so short a range are levels, too
 MOST_LEVELS = 1_000
 LOST = 0.005  # share of cells without a level up to which nothing is done about them
 HIDDEN = 0.05  # share of cells that may be without a level, as far as noise tells, where there is no other
+SOME_CODES = 3  # usual texts of numbers beside text, from which on these may be codes
+CODED = (
+    6  # times so many cells as the usual texts of numbers beside text hold, where these are codes
+)
 CODES = 10  # so many whole numbers with gaps between them may be codes
 MOST_CODES = 64  # that have a bin of their own
 LETTERS = 0.01  # share of text from which on a column is no column of numbers
 SPOILED = 0.05  # share of other cells from which on a column is no column of days
 OUTSIDE = 0.1  # share of the cells beyond the bounds from which on there are none
+PLACED = 0.01  # share of numbers that may have more places than a column keeps
+STANDS_OUT = 4.2  # standard deviations of one number of places that noise alone seldom reaches
 SPURIOUS = 0.01  # probability that any column of a table gets a missing level that it does not need
 
-_FIRST_YEAR, _LAST_YEAR = 1850, 2150
-_STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)  # below 100, where ages and ranges of levels end
-_COARSER = (
-    1,
-    2,
-    5,
-)  # up to 10,000; beyond, each power of ten is one cell: few rows of a tail stand out
-_YEARS = (1900, 2100)  # whole numbers are often years
-_LARGEST = 15  # powers of ten: whole numbers below it are exact
 _NUMBERS = slice(1, 3 + PLACES)
 _PLACES = np.arange(1, 2 + PLACES)
 
@@ -95,7 +91,7 @@ def outline(
     numbers, text = float(counts[_NUMBERS].sum()), float(counts[-2:].sum())
     form, days = _usual_form(counts)
     fits = {"numeric": numbers, "date": days, CLOCK: float(counts[CLASSES.index(CLOCK)])}
-    some = fits | {"levels": max(text, 6 * sigma)}
+    some = fits | {"levels": max(text, 4 * sigma)}
     kind = max(some, key=lambda kind: some[kind])
     if kind == "numeric" and text > max(LETTERS * present, 5 * sigma):
         kind = "levels"
@@ -115,56 +111,59 @@ def outline(
         decimals=places or None if places <= PLACES else None,
         form=form if kind == "date" and form != DAYS[0] else None,  # ISO days need no form
         stated=bool(stated),
-        unsure=kind == "numeric" and not stated and text > max(LETTERS * present, 2 * sigma),
+        unsure=kind == "numeric" and not stated and text > max(LETTERS / 2 * present, 2 * sigma),
     )
 
 
 def clear_of_noise(columns: int) -> float:
-    """Standard deviations that noise alone exceeds in any of three looks at each column with 1 %."""
-    return NormalDist().inv_cdf(1 - SPURIOUS / (3 * columns))
+    """Standard deviations that noise alone exceeds in any of four looks at each column with 1 %."""
+    return NormalDist().inv_cdf(1 - SPURIOUS / (4 * columns))
 
 
-def grid_column(plan: Outline) -> Column:
-    """A public grid of magnitudes (of years, for days) on which bounds are found."""
-    if plan.kind == "date":
-        years = range(_FIRST_YEAR, _LAST_YEAR + 1)
-        edges = [float(datetime.date(year, 1, 1).toordinal()) for year in years]
-        return Column(
-            plan.name, "date", edges=tuple(edges), missing=True, date_format=plan.form, clamp=True
+def grid_columns(plan: Outline) -> tuple[Column, ...]:
+    """Two public grids on which bounds are found: fine, and powers of ten (decades, for days)."""
+    date = plan.kind == "date"
+    places = 0 if plan.integer else plan.decimals or PLACES
+    return tuple(
+        Column(
+            plan.name,
+            "date" if date else "numeric",
+            edges=tuple(edges),
+            integer=plan.integer,
+            missing=True,
+            date_format=plan.form,
+            clamp=True,
         )
-    lowest = 0 if plan.integer else 1 - (plan.decimals or PLACES)  # edges have no more places
-    tens = range(lowest, _LARGEST)
-    above = {_number(step, ten) for ten in tens for step in _steps(ten)} | {10.0**_LARGEST}
-    if plan.integer:
-        above = {float(math.ceil(edge)) for edge in above} | {*map(float, _YEARS)}
-    edges = sorted({-edge for edge in above} | {0.0} | above)
-    return Column(
-        plan.name, "numeric", edges=tuple(edges), integer=plan.integer, missing=True, clamp=True
+        for edges in (grids_of_days() if date else grids_of_numbers(places))
     )
 
 
 def bounded_column(
-    plan: Outline, counts: np.ndarray, sigma: float, atoms: Sequence[int] = ()
+    plan: Outline,
+    counts: tuple[np.ndarray, np.ndarray],
+    sigma: float,
+    atoms: Sequence[int] = (),
 ) -> Column | None:
-    """A column of numbers or days between bounds, from noisy counts on its grid; None without bounds.
+    """A column of numbers or days between bounds, from noisy counts on its grids; None without bounds.
 
     Whole numbers in a short range become levels. Those that may be codes get cut points, so that a
     code that many rows have is a bin; all other numbers have bounds alone. There are no bounds where
     many more cells were counted than lie between the ends that stand out, or where these are the grid's.
 
     Args:
-        counts: float64 (cells of `grid_column`,).
+        counts: float64 (cells,), of each of `grid_columns`.
         atoms: whole numbers that were bought, the most frequent first: each is within the bounds.
     """
-    edges = grid_column(plan).edges
-    low, high = ends_of(counts, sigma, np.abs(edges))
-    if plan.kind != "date" and not 0 < low <= high < len(counts) - 1:
-        return None  # rows at the end of the grid: nobody knows how far beyond
-    outside = plan.present - float(counts[low : high + 1].sum())
-    noise = math.hypot(plan.sigma, sigma * math.sqrt(high + 1 - low))
-    if outside > max(OUTSIDE * plan.present, 3 * noise):
+    fine, powers = (np.array(grid.edges) for grid in grid_columns(plan))
+    ends = ends_of(*counts, sigma, (fine, powers), plan.present)
+    if ends is None:
         return None
-    first, last = edges[low], edges[high + 1]
+    first, last, within, cells = ends
+    if plan.kind != "date" and (first <= powers[0] or last >= powers[-1]):
+        return None  # rows at the end of the grid: nobody knows how far beyond
+    noise = math.hypot(plan.sigma, sigma * math.sqrt(cells))
+    if plan.present - within > max(OUTSIDE * plan.present, 3 * noise):
+        return None
     whole = plan.integer or plan.kind == "date"
     if whole:
         last -= 1
@@ -204,7 +203,7 @@ def gaps(atoms: Sequence[int]) -> bool:
 
 def codes_after_all(plan: Outline, kept: Mapping[str, int]) -> bool:
     """Whether many texts of numbers that are not sure hold many cells, and have gaps if they are whole."""
-    if not plan.unsure or len(kept) < ALIKE or 4 * sum(kept.values()) < plan.present:
+    if not plan.unsure or len(kept) < SOME_CODES or CODED * sum(kept.values()) < plan.present:
         return False
     return not plan.integer or gaps([int(text) for text in kept])
 
@@ -240,6 +239,8 @@ def levels_column(
 def missed(plan: Outline, kept: Mapping[str, int], sigma: float) -> float:
     """Share of cells whose text was not kept; 0 where a second look would not be worth its price."""
     _, lost, noise = _lost(plan, kept, sigma)
+    if plan.integer and lost + noise / 2 > HIDDEN * plan.present:
+        lost += noise / 2  # noise hides what would be lost: levels beside these are not worth less
     # What a list shows has no threshold: of whole numbers with one, any loss is worth a look.
     least = 0.0 if plan.integer else max(noise / 4, LOST * plan.present)
     if lost <= least or (plan.integer and not numbers_beside(kept, FEW)):
@@ -326,16 +327,10 @@ def _decimals(counts: np.ndarray, sigma: float) -> int:
     numbers = float(counts[_NUMBERS].sum())
     by_places = counts[2 : 3 + PLACES]
     for places in range(PLACES + 1):
-        beyond = float(by_places[places < _PLACES].sum())
-        cells = int((places < _PLACES).sum())
-        if beyond <= max(0.01 * numbers, 4 * sigma * math.sqrt(cells)):
+        beyond = by_places[places < _PLACES]
+        few, all_of_it = PLACED * numbers, math.sqrt(len(beyond))
+        if beyond.max() <= max(few, STANDS_OUT * sigma) and beyond.sum() <= max(
+            few, 4 * sigma * all_of_it
+        ):
             return places
     return PLACES + 1
-
-
-def _steps(ten: int) -> tuple[float, ...]:
-    return _STEPS if ten < 2 else _COARSER if ten < 4 else (1,)
-
-
-def _number(step: float, ten: int) -> float:
-    return float(f"{step}e{ten}")

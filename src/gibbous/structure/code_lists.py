@@ -6,13 +6,23 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
+from gibbous.read.public_lists import text_lists
+
 ALIKE = 5  # texts that are written alike, from which on others are looked for
+MOSTLY = 0.8  # of the texts, from which on a public list is theirs
 CLEAR = (
     2.0  # standard deviations above which such a code is a level: by noise alone one in forty is
 )
 BESIDE = 4  # whole numbers on each side of one that was kept that are looked for
 SURE = 4.0  # standard deviations that noise alone seldom reaches
 RARE = 0.005  # share of the cells that may be lost
+DIGITS = tuple(map(str, range(10)))
+"""Whole numbers that are usual as codes."""
+_ANSWERS = ("yes", "no", "true", "false", "male", "female", "y", "n", "t", "f", "m")
+WORDS = tuple(
+    dict.fromkeys(how(word) for word in _ANSWERS for how in (str.lower, str.upper, str.title))
+)
+"""Texts that are usual as levels."""
 _FORM = re.compile(r"(.*?)([0-9]{1,3})", re.DOTALL)
 
 
@@ -20,17 +30,25 @@ def code_list(kept: Iterable[str]) -> tuple[str, ...]:
     """The codes that may stand beside those that were kept, as 415 and 417 beside 414, 416, 418 and so on.
 
     Codes are alike that begin alike and end with as many digits, at most three. Where at least ALIKE were
-    kept, their numbers from half of the least up to twice the greatest make the list.
+    kept, their numbers from half of the least up to twice the greatest make the list. Where at least ALIKE,
+    and MOSTLY all of them, are of a list that is public (months, states), all of it does.
     """
-    numbers = defaultdict[tuple[str, int], list[int]](list)
-    for text in kept:
+    numbers, texts = defaultdict[tuple[str, int], list[int]](list), dict.fromkeys(kept)
+    shared, _, public = max(
+        (len(texts.keys() & levels), -len(levels), levels) for levels in text_lists()
+    )
+    listed = dict.fromkeys(public if shared >= max(ALIKE, MOSTLY * len(texts)) else ())
+    for text in texts:
         if code := _FORM.fullmatch(text):
             numbers[code[1], len(code[2])].append(int(code[2]))
     return tuple(
-        f"{begin}{number:0{digits}}"
-        for (begin, digits), found in numbers.items()
-        if len(found) >= ALIKE
-        for number in range(min(found) // 2, min(2 * max(found), 10**digits - 1) + 1)
+        listed
+        | {
+            f"{begin}{number:0{digits}}": None
+            for (begin, digits), found in numbers.items()
+            if len(found) >= ALIKE
+            for number in range(min(found) // 2, min(2 * max(found), 10**digits - 1) + 1)
+        }
     )
 
 

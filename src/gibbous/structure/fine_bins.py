@@ -197,7 +197,8 @@ def measure_of(column: Column, narrow: Sequence[float]) -> np.ndarray:
     if column.kind == "date" or (unit_of(column) == 1 and high - low <= VALUES):
         sizes = np.diff(ends)
     else:
-        first = 1.0 if column.integer else low if low > 0 else (high - max(low, 0.0)) / DECADES
+        size = max(high, -low) / DECADES if low <= 0 <= high else min(abs(low), abs(high))
+        first = 1.0 if column.integer else size
         sizes = np.diff(np.sign(ends) * np.log1p(np.abs(ends) / first))
     return np.asarray(np.maximum(sizes, _THIN * sizes.max()))
 
