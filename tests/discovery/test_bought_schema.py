@@ -441,6 +441,24 @@ def test_bounds_follow_a_tail_that_thins_out_and_seldom_noise_alone() -> None:
     assert (empty[:, 0] < 0).mean() < 0.03
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_noise_seldom_widens_bounds_to_a_power_of_ten(sign: int) -> None:
+    """1,155 numbers between 118 and 173, noise of 50: 300 draws, either side of zero."""
+    plan = Outline("x", "numeric", False, 1_155, 75.0, decimals=1)
+    draws = np.random.default_rng(8)
+    numbers = sign * draws.uniform(118, 173, 1_155)
+    both = on_both(plan, np.histogram(numbers, edges_of(plan)[0])[0].astype(float))
+
+    wide = 0
+    for _ in range(300):
+        fine, powers = (one + draws.normal(0, 50, len(one)) for one in both)
+        column = bounded_column(plan, (fine, powers), 50.0)
+        assert column is not None
+        wide += column.edges[-1] - column.edges[0] > 500
+
+    assert wide <= 6  # one in 700 by the law of three standard deviations on each side
+
+
 def test_bounds_hold_a_hundredth_of_the_rows_that_lies_powers_of_ten_beyond() -> None:
     """Of 20 draws, each of 50,000 amounts, 500 lie evenly in the logarithm from 10,000 to a million.
 
@@ -474,6 +492,9 @@ def test_other_texts_have_a_level_where_noise_leaves_room_for_many() -> None:
     assert loud is not None
     assert lost is not None
     assert (quiet.other, loud.other, lost.other) == (None, "other", "other")
+    pair = levels_column(replace(plan, sigma=40.0), {"Yes": 600, "No": 400}, 5.0)
+    assert pair is not None
+    assert pair.other is None
 
 
 def counts_of(rows: dict[str, float]) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 
 from gibbous.core.column import FACTS, Column, Source
 from gibbous.encode.cell_text import CLASSES, CLOCK, DAYS, EITHER, HOURS, PLACES
-from gibbous.structure.code_lists import numbers_beside
+from gibbous.structure.code_lists import answers, numbers_beside
 from gibbous.structure.grid_ends import ends_of, grids_of_days, grids_of_numbers
 
 FEW = 20  # whole numbers with at most so many texts may be levels
@@ -215,7 +215,7 @@ def levels_column(
 
     Texts come in the order of their noisy numbers. Whole numbers are levels where at most FEW texts,
     at least two, hold all rows, as far as noise can tell. Other columns have a level for other texts,
-    unless noise leaves no room for more than HIDDEN of the cells to have one.
+    unless noise leaves no room for more than HIDDEN of the cells to have one, or they are a usual pair.
 
     Args:
         kept: text -> noisy number of rows.
@@ -232,7 +232,8 @@ def levels_column(
     if not most:
         return None
     # Without a level for them, cells of other texts would count as the most frequent one.
-    some = listed or lost > noise or lost + noise > HIDDEN * plan.present
+    room = lost + noise > HIDDEN * plan.present and not answers(most)
+    some = listed or lost > noise or room
     return _listed(plan, tuple(most), other_label(most) if some else None)
 
 

@@ -18,10 +18,9 @@ SURE = 4.0  # standard deviations that noise alone seldom reaches
 RARE = 0.005  # share of the cells that may be lost
 DIGITS = tuple(map(str, range(10)))
 """Whole numbers that are usual as codes."""
-_ANSWERS = ("yes", "no", "true", "false", "male", "female", "y", "n", "t", "f", "m")
-WORDS = tuple(
-    dict.fromkeys(how(word) for word in _ANSWERS for how in (str.lower, str.upper, str.title))
-)
+PAIRS = ("yes no", "true false", "male female", "y n", "t f", "m f")
+_CASES = (str.lower, str.upper, str.title)
+WORDS = tuple(dict.fromkeys(case(word) for p in PAIRS for word in p.split() for case in _CASES))
 """Texts that are usual as levels."""
 _FORM = re.compile(r"(.*?)([0-9]{1,3})", re.DOTALL)
 
@@ -50,6 +49,11 @@ def code_list(kept: Iterable[str]) -> tuple[str, ...]:
             for number in range(min(found) // 2, min(2 * max(found), 10**digits - 1) + 1)
         }
     )
+
+
+def answers(texts: Iterable[str]) -> bool:
+    """Whether texts are a usual pair such as yes and no, beside which no other text is likely."""
+    return {text.lower() for text in texts} in [set(pair.split()) for pair in PAIRS]
 
 
 def numbers_beside(kept: Iterable[str], most: int) -> tuple[str, ...]:

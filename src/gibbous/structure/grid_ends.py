@@ -76,18 +76,17 @@ def ends_of(
     if fine is None:
         return float(cuts[0]), float(cuts[-1]), *within
 
-    def beside(cells: np.ndarray, all_of_it: float, found: int) -> bool:
-        """Whether the fine grid lacks rows of a power of ten, given the cells of it that were found."""
-        spread = sigma * math.sqrt(1 + found)
-        return all_of_it - float(cells.sum()) > _least(spread, rows)
+    def lacks(of: int, inside: slice, grown: float) -> bool:
+        """Whether rows of a power of ten are beside the fine cells of it that were found."""
+        own = inner[inside]
+        least = _least if grown <= NEAR * float(cuts[high + 1] - cuts[low]) else _clearly
+        return float(decades[of] - own.sum()) > least(sigma * math.sqrt(1 + len(own)), rows)
 
     low, high = fine
-    of_first = int(np.searchsorted(cuts, tens[first + 1]))
-    of_last = int(np.searchsorted(cuts, tens[last]))
-    if beside(inner[low:of_first], float(decades[first]), max(of_first - low, 0)):
-        low = 0
-    if beside(inner[of_last : high + 1], float(decades[last]), max(high + 1 - of_last, 0)):
-        high = len(inner) - 1
+    of_first, of_last = (int(np.searchsorted(cuts, edge)) for edge in (tens[first + 1], tens[last]))
+    down = lacks(first, slice(low, of_first), float(cuts[high + 1] - cuts[0]))
+    up = lacks(last, slice(of_last, high + 1), float(cuts[-1] - cuts[low]))
+    low, high = 0 if down else low, len(inner) - 1 if up else high
     return float(cuts[low]), float(cuts[high + 1]), *within
 
 
@@ -135,6 +134,11 @@ def stretch(
 def _least(sigma: float, rows: float) -> float:
     """Noisy rows that are believed where it costs little if they are none."""
     return max(LOW * sigma, min(NEXT * sigma, RARE * rows))
+
+
+def _clearly(sigma: float, rows: float) -> float:
+    """Noisy rows that are believed where it costs much if they are none."""
+    return NEXT * sigma
 
 
 def _outward(
