@@ -178,7 +178,8 @@ def _at_ends(column: Column, tables: Tables | None, place: int) -> Iterator[tupl
         return
     for end, beside in ((0, 1), (column.bins - 1, column.bins - 2)):
         share = _share(tables, place, end)
-        if share >= max(SEEN, PILED * _share(tables, place, beside)):
+        natural = end == 0 and column.levels[0] in (0, 1)  # where codes and counts begin
+        if not natural and share >= max(SEEN, PILED * _share(tables, place, beside)):
             yield float(str(column.levels[end])), share
 
 

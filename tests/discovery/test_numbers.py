@@ -150,8 +150,11 @@ def test_a_bought_bound_that_many_rows_have_is_named_and_no_other() -> None:
 
 
 def test_an_end_of_whole_numbers_is_named_where_rows_pile_up() -> None:
-    def ends(counts: list[int], source: Source = "discovered") -> list[tuple[float, float]]:
-        column = Column("x", "ordinal", (3, 4, 5, 6), sources=(("levels", source),))
+    def ends(
+        counts: list[int], source: Source = "discovered", first: int = 3
+    ) -> list[tuple[float, float]]:
+        levels = tuple(range(first, first + 4))
+        column = Column("x", "ordinal", levels, sources=(("levels", source),))
         context = Context((0,), (), (4,), ())
         table = Table(context, Dense(np.array([counts])), NoiseInfo("gaussian", 1.0))
         tables = Tables(Schema((column,)), (table,), Recipe("ancestral", (0,)))
@@ -159,6 +162,7 @@ def test_an_end_of_whole_numbers_is_named_where_rows_pile_up() -> None:
 
     assert ends([400, 300, 100, 200]) == [(6.0, 0.2)]
     assert ends([900, 50, 30, 20]) == [(3.0, 0.9)]
+    assert ends([900, 50, 30, 20], first=0) == []  # where counts begin
     assert ends([300, 300, 300, 100]) == []
     assert ends([400, 300, 100, 200], "declared") == []
 
