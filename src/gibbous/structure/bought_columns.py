@@ -111,7 +111,9 @@ def outline(
         decimals=places or None if places <= PLACES else None,
         form=form if kind == "date" and form != DAYS[0] else None,  # ISO days need no form
         stated=bool(stated),
-        unsure=kind == "numeric" and not stated and text > max(LETTERS / 2 * present, 2 * sigma),
+        unsure=kind == "numeric"
+        and not stated
+        and text > max(LETTERS / 2 * present, 2 * math.sqrt(2) * sigma),
     )
 
 
