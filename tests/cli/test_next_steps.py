@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
@@ -74,3 +75,18 @@ def test_columns_with_the_same_note_share_a_line(cli: Cli) -> None:
     notes = [line for line in done.out.splitlines() if line.startswith("  '")]
     assert [line.partition(":")[0] for line in notes] == ["  'a', 'c'", "  'b'"]
     assert all("draft again" in line for line in notes)
+
+
+def test_a_release_without_rows_says_so(cli: Cli) -> None:
+    """No records, and noise of a hundredth: the noisy number is 0."""
+    Path("data.csv").write_text("a\n")
+    level = '[[column]]\nname = "a"\nkind = "binary"\nlevels = ["x", "y"]\n'
+    Path("s.toml").write_text('format = "gibbous-schema/1"\n[unit]\nkind = "row"\n' + level)
+    asked = ("synthesize", "data.csv", "--schema", "s.toml", "--epsilon", 90, "--delta", "1e-9")
+
+    done = cli(*asked, "--out", "o")
+    other = cli(*asked, "--json", "--out", "p")
+
+    assert done.code == other.code == 0
+    assert "warning: no rows: the noisy number of records is 0" in done.out
+    assert json.loads(other.out)["warnings"][0].startswith("no rows")

@@ -169,6 +169,7 @@ def test_no_fact_shows_one_person_more_often_than_the_claim_allows(unit: Unit) -
     ("what", "shows"),
     [
         (("kinds",), {"decimals between stated bounds", "a number of rows"}),
+        (("kinds again",), {"decimals between stated bounds", "a number of rows"}),
         (("bounds",), {"a bound"}),
         # A kind and a form show where bounds are found, too.
         (("kinds", "bounds"), {"a form of days", "a kind", "decimals", "a bound"}),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gibbous.cli.flags import ReadingFlags, ScreenFlags
 
 FILES = (".csv", ".dta", ".gz", ".parquet", ".sav", ".tar", ".tsv", ".xlsx", ".zip")
+NO_ROWS = "no rows: the noisy number of records is 0. Use a larger epsilon, or declare a schema."
 Flags = tuple[RequestFlags, OutputFlags, LedgerFlags, ConsentFlags, EngineFlags, SignFlags]
 
 
@@ -68,6 +69,7 @@ def finish(release: Release, out: Path, screen: ScreenFlags) -> None:
     plan = release.plan
     uncovered = release.schema.inferred() if plan.total.is_dp else ()
     rows = list(release.receipt["rows"])
+    told = [*([] if any(rows) else [NO_ROWS]), *missed(release)]
     if screen.json:
         show.as_json(
             {
@@ -78,7 +80,7 @@ def finish(release: Release, out: Path, screen: ScreenFlags) -> None:
                 "bought_before": release.bought_before,
                 "bought_from": release.bought_from,
                 "uncovered": list(uncovered),
-                "warnings": list(missed(release)),
+                "warnings": told,
                 "receipt": release.receipt.to_json(),
             }
         )
@@ -86,7 +88,7 @@ def finish(release: Release, out: Path, screen: ScreenFlags) -> None:
     if not screen.quiet:
         show.line(f"{out}:")
         show.folder(out)
-        for warning in (*plan.warnings, *missed(release)):
+        for warning in (*plan.warnings, *told):
             show.line(f"  warning: {warning}")
         show.line(f"  next: gibbous verify {show.quoted(out)}")
     whose = f" ({release.bought_from})" if release.bought_from else ""

@@ -22,9 +22,7 @@ MOST_LEVELS = 1_000
 LOST = 0.005  # share of cells without a level up to which nothing is done about them
 HIDDEN = 0.05  # share of cells that may be without a level, as far as noise tells, where there is no other
 SOME_CODES = 3  # usual texts of numbers beside text, from which on these may be codes
-CODED = (
-    6  # times so many cells as the usual texts of numbers beside text hold, where these are codes
-)
+CODED = 6  # times so many cells as their usual texts hold
 CODES = 10  # so many whole numbers with gaps between them may be codes
 MOST_CODES = 64  # that have a bin of their own
 LETTERS = 0.01  # share of text from which on a column is no column of numbers
@@ -331,9 +329,8 @@ def _decimals(counts: np.ndarray, sigma: float) -> int:
     by_places = counts[2 : 3 + PLACES]
     for places in range(PLACES + 1):
         beyond = by_places[places < _PLACES]
-        few, all_of_it = PLACED * numbers, math.sqrt(len(beyond))
-        if beyond.max() <= max(few, STANDS_OUT * sigma) and beyond.sum() <= max(
-            few, 4 * sigma * all_of_it
-        ):
+        few, spread = PLACED * numbers, 4 * sigma * math.sqrt(len(beyond))
+        seldom = beyond.max() <= max(few, STANDS_OUT * sigma)
+        if seldom and beyond.sum() <= max(few, spread):
             return places
     return PLACES + 1

@@ -78,9 +78,9 @@ def ends_of(
 
     def lacks(of: int, inside: slice, grown: float) -> bool:
         """Whether rows of a power of ten are beside the fine cells of it that were found."""
-        own = inner[inside]
-        least = _least if grown <= NEAR * float(cuts[high + 1] - cuts[low]) else _clearly
-        return float(decades[of] - own.sum()) > least(sigma * math.sqrt(1 + len(own)), rows)
+        own, near = inner[inside], grown <= NEAR * float(cuts[high + 1] - cuts[low])
+        noise = sigma * math.sqrt(1 + len(own))
+        return float(decades[of] - own.sum()) > (_least(noise, rows) if near else NEXT * noise)
 
     low, high = fine
     of_first, of_last = (int(np.searchsorted(cuts, edge)) for edge in (tens[first + 1], tens[last]))
@@ -134,11 +134,6 @@ def stretch(
 def _least(sigma: float, rows: float) -> float:
     """Noisy rows that are believed where it costs little if they are none."""
     return max(LOW * sigma, min(NEXT * sigma, RARE * rows))
-
-
-def _clearly(sigma: float, rows: float) -> float:
-    """Noisy rows that are believed where it costs much if they are none."""
-    return NEXT * sigma
 
 
 def _outward(
