@@ -258,8 +258,8 @@ def _with_levels(
     usual = {name: DIGITS if plans[name].integer else WORDS for name in asked}
     sigma, kept = noise.info().scale, _texts(curator, plans, asked, noise, usual)
     for name in asked:
-        clear = {*kept[name]} - {t for t in usual[name] if kept[name][t] <= SURE * sigma}
-        kept[name] = {text: rows for text, rows in kept[name].items() if text in clear}
+        certain = kept[name].keys() - usual[name]
+        kept[name] = {t: n for t, n in kept[name].items() if n > SURE * sigma or t in certain}
         if codes_after_all(plans[name], kept[name]):
             plans[name] = replace(plans[name], kind="levels", integer=False, decimals=None)
     asked = [name for name in asked if plans[name].kind == "levels" or plans[name].integer]
