@@ -26,7 +26,7 @@ import polars as pl
 from scipy.stats import ks_2samp
 
 import gibbous as gb
-from gibbous.core.discovery import Discovery
+from gibbous.core.discovery import SHARE, Discovery
 from gibbous.encode.cell_text import as_cells, plain_text, whole_text
 
 RESULTS = Path(__file__).resolve().parent / "results" / "discovery.jsonl"
@@ -136,7 +136,7 @@ def main() -> None:
     parser.add_argument("files", nargs="*", type=Path, help="NAME.csv or NAME.parquet")
     parser.add_argument("--id", help="COLUMN:ROWS of the person")
     parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--share", type=float, default=0.25)
+    parser.add_argument("--share", type=float, default=SHARE)
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--table", action="store_true", help="print what is there, measure nothing")
     given = parser.parse_args()

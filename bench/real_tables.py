@@ -116,6 +116,8 @@ def parity(rows: int, columns: int, rng: np.random.Generator) -> Table:
 
 TABLES: dict[str, Callable[[np.random.Generator], Table]] = {
     "copies": lambda rng: copies(20_000, 8, 20, rng),
+    "copies4_500": lambda rng: copies(500, 8, 4, rng),
+    "copies8_2000": lambda rng: copies(2_000, 8, 8, rng),
     "nested16": lambda rng: nested(30_000, 2, 6, rng),
     "nested41": lambda rng: nested(100_000, 7, 6, rng),
     "mixture20": lambda rng: mixture(20_000, 20, 20, rng),

@@ -50,7 +50,7 @@ def unpaid() -> AbstractContextManager[None]:
     ) -> int:
         scores = score(self._count(contexts, keep=True))
         return entropy.exponential_choice(
-            given["among"](scores),
+            given.get("among", np.array)(scores),
             epsilon=given["epsilon"],
             sensitivity=Fraction(given["sensitivity"]),
         )

@@ -11,7 +11,7 @@ import pytest
 from gibbous.core.schema import Column
 from gibbous.structure.dyadic import dyadic
 from gibbous.structure.fine_bins import inside_of, measure_of, rows_of
-from gibbous.structure.stretches import EMPTY, RATES, stretches
+from gibbous.structure.stretches import EMPTY, FORMS, stretches
 
 PRICE = 6.0
 
@@ -23,8 +23,8 @@ def best(counts: np.ndarray) -> np.ndarray:
     def one(first: int, last: int) -> tuple[float, np.ndarray]:
         own = counts[first:last]
         fits = [(float((own**2).sum()) + EMPTY, np.zeros(len(own)))]
-        for rate in RATES:
-            form = np.exp(-((rate * np.arange(len(own))) ** 2))
+        for power, rate in FORMS:
+            form = np.exp(-((rate * np.arange(len(own))) ** power))
             for shape in (form, form[::-1]):
                 fit = shape * max(float(shape @ own) / float(shape @ shape), 0.0)
                 fits.append((float(((own - fit) ** 2).sum()) + PRICE, fit))
@@ -47,10 +47,11 @@ def test_no_division_costs_less(seed: int) -> None:
     assert stretches(counts, 1.0, price=PRICE) == pytest.approx(best(counts))
 
 
-def test_a_fading_tail_below_the_noise_keeps_its_rows() -> None:
-    """Half a bell whose last cells are below the noise: its sum beyond them, means of 40 draws."""
+@pytest.mark.parametrize(("power", "rate"), [(2, 0.08), (1, 0.1)])
+def test_a_fading_tail_below_the_noise_keeps_its_rows(power: int, rate: float) -> None:
+    """A bell or an exponential law whose last cells are below the noise: its sum there, means of 40 draws."""
     cells = np.arange(60)
-    true = 900.0 * np.exp(-((0.08 * cells) ** 2))
+    true = 900.0 * np.exp(-((rate * cells) ** power))
     tail = slice(16, None)
     rng = np.random.default_rng(4)
     noisy = [true + rng.normal(scale=60.0, size=60) for _ in range(40)]

@@ -61,7 +61,7 @@ class DiscoveryFlags:
     ] = None
     share: Annotated[
         float | None,
-        Option("--discovery-share", help="No schema: share of rho that buys it; default 0.25."),
+        Option("--discovery-share", help="No schema: share of rho that buys it; default 0.4."),
     ] = None
 
     @property

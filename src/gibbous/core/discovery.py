@@ -14,7 +14,7 @@ from gibbous.core.kinds import is_a
 from gibbous.core.readers import readers
 from gibbous.core.schema import Schema, Unit
 
-SHARE = 0.25
+SHARE = 0.4
 """Of rho: what kinds, levels, bounds and cut points cost unless something else is said."""
 
 

@@ -1,4 +1,4 @@
-"""The purchases of adaptive_gibbs: how the budget is divided, 1-way tables, rounds of choices and tables."""
+"""How adaptive_gibbs divides its budget, and its rounds of choices and tables."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ from gibbous.structure.cliques import (
     pairs,
     pick,
 )
-from gibbous.structure.contexts import margins as one_ways
 from gibbous.structure.emphasis import Emphasis, shared
 
 FIRST = Fraction(1, 10)  # of rho: 1-way tables, before anything is known
@@ -49,6 +48,7 @@ MOST_ONE_WAY = Fraction(9, 10)  # of rho, on 1-way tables altogether
 USUAL_ERROR, USUAL_SHARE, GROWTH = 0.0078, 0.3, 0.23
 LOUD_ERROR, LOUD_GROWTH = 0.072, 0.8  # 1-way error from which on pairs get less and less
 HOPELESS = 1.0  # 1-way error from which on no pair is expected to beat its noise: none is bought
+LOOK = Fraction(1, 100)  # of rho: whether columns are tied, where records are few
 PICKS = 16  # cheapest picks a column, if every pick were a cheapest one
 STILL = 0.65  # share of the expected error: a round that moves the model less buys less noise next
 FASTER = 4  # times the budget of a pick after such a round
@@ -94,13 +94,17 @@ class Split:
         """The whole budget, which all shares are shares of: rho, or mu squared."""
         return self.budget.whole
 
+    def one_way_error(self, rows: float) -> float:
+        """Mean distance of 1-way tables that USUAL_SHARE of rho would leave, as the noise says."""
+        sizes = self.schema.sizes
+        sigma = self.budget.noise(self.rho * exact(USUAL_SHARE), len(sizes)).info().scale
+        return _plans.HALF * (sum(sizes) / len(sizes)) * sigma / rows
+
     def top_up(self, rows: float) -> Fraction:
         """What more 1-way tables cost: a public rule of rho, the noisy rows and the schema."""
         if self.first == self.rho or self.at_once:
             return Fraction(0)
-        sizes = self.schema.sizes
-        sigma = self.budget.noise(self.rho * exact(USUAL_SHARE), len(sizes)).info().scale
-        error = _plans.HALF * (sum(sizes) / len(sizes)) * sigma / rows
+        error = self.one_way_error(rows)
         if error >= HOPELESS:
             return self.rho - self.first
         usual = USUAL_SHARE * (error / USUAL_ERROR) ** GROWTH
@@ -120,7 +124,7 @@ class Split:
 
     def sigmas(self) -> tuple[float, float]:
         """Least and greatest sigma of a round's tables."""
-        rest = self.rho * (1 - MOST_ONE_WAY) * (1 - self.choice)
+        rest = self.rho * (1 - MOST_ONE_WAY - LOOK) * (1 - self.choice)
         cheapest = rest / (PICKS * max(2, self.free))
         if self.emphasis != Emphasis():
             # Beside heavier tables one gets at least this part of an equal share.
@@ -170,27 +174,6 @@ def cells_of_triples(sizes: Sequence[int]) -> int:
     free = [size for size in sizes if size > 1]
     one, two, three = (sum(size**k for size in free) for k in (1, 2, 3))
     return (one**3 - 3 * one * two + 2 * three) // 6
-
-
-def measure_margins(
-    curator: CuratorLike, known: Known, split: Split, *, price: Fraction, left: Fraction
-) -> tuple[Known, Fraction]:
-    """Spend: all 1-way tables at a price, or at what is left; nothing where that is 0."""
-    price, tables = min(price, left), len(split.schema)
-    if price <= 0:
-        return known, left
-    noise = split.budget.noise(price, tables)
-    known = bought(known, curator.noisy_counts(one_ways(split.schema), noise))
-    return known, left - split.budget.cost(noise, tables)
-
-
-def measure_at_once(curator: CuratorLike, known: Known, split: Split, left: Fraction) -> Known:
-    """Spend: the table of all columns with more than one level, with what is left."""
-    clique = tuple(j for j, size in enumerate(known.sizes) if size > 1)
-    expected = known.rows * outer([known.shares[j] for j in clique]).ravel()
-    context, none = context_of(known.sizes, clique), np.zeros(1)
-    only = Candidates((clique,), (context,), (expected,), none, np.ones(1))
-    return measured(curator, known, only, (0,), split, left)[0]
 
 
 def gone(turn: int, rounds: float) -> int:

@@ -17,13 +17,12 @@ from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Tables
 from gibbous.mechanisms import _plans
+from gibbous.mechanisms._adaptive_margins import measure_at_once, measure_margins, topped_up
 from gibbous.mechanisms._adaptive_model import Known, begun, changes, concluded, finished
 from gibbous.mechanisms._adaptive_rounds import (
     USUAL_SHARE,
     Split,
-    measure_at_once,
     measure_in_rounds,
-    measure_margins,
     split_of,
 )
 from gibbous.mechanisms._budget import budget_of
@@ -45,17 +44,18 @@ class AdaptiveGibbs:
     from it, and the few values that bring the rows' margins to the model's are changed.
     Of columns of more than 128 levels the model sees groups, made of the noisy 1-way tables.
 
-    How the budget is divided is a public rule, the same for all data (rho from epsilon and delta).
-    A tenth of rho buys 1-way tables. Where the table of all columns has no more cells than those of
-    all pairs together, it is bought with the rest. Else let e be the 1-way error that 0.3 rho would
-    leave at the noisy number of rows: 1-way tables are topped up to 0.3 (e / 0.0078)^0.23 of rho, or
-    0.5 (e / 0.072)^0.8 where that is more, at most nine tenths; where e >= 1, to all of it. The rest
-    buys picks at 1 / (16 columns) of it each, of which the share `choice` pays for choosing. After a
-    round that moved the model by less than 0.65 of the expected error, a pick costs four times as
-    much; from round 40 on, twice as much each round. The last round spends what is left. A round
-    takes a quarter as many picks as there are columns m, times m / 32 (at most 4) where m is above
-    32. From some 110 columns on each pick looks at one part of the candidates, so
-    that those of a round look at about 2^19.
+    How the budget is divided is a rule of public and bought facts (rho from epsilon and delta). A tenth
+    of rho buys 1-way tables. Where the table of all columns has no more cells than those of all pairs
+    together, it is bought with the rest. Else let e be the 1-way error that 0.3 rho would leave at the
+    noisy number of rows: 1-way tables are topped up to 0.3 (e / 0.0078)^0.23 of rho, or 0.5 (e /
+    0.072)^0.8 where that is more, at most nine tenths; where e >= 1, to all of it. For e from 0.072 to
+    0.35, a choice for a hundredth of rho says whether pairs are on average 0.9 of the rows (L1) from
+    independence; if so, 1-way tables have a fifth of rho. The rest buys picks at 1 / (16 columns) of it
+    each, of which the share `choice` pays for choosing. After a round that moved the model by less than
+    0.65 of the expected error, a pick costs four times as much; from round 40 on, twice as much each
+    round. The last round spends what is left. A round takes a quarter as many picks as there are
+    columns m, times m / 32 (at most 4) where m is above 32. From some 110 columns on each pick looks at
+    one part of the candidates, so that those of a round look at about 2^19.
 
     With a `target`, a third of what follows the 1-way tables buys all its pairs before the rounds,
     and its tables count four times. `weights` say what else counts: a table counts for the product over
@@ -66,7 +66,7 @@ class AdaptiveGibbs:
         (epsilon, delta)-DP for everything released, by zero-concentrated composition, add/remove or
         replace one; any number of rows and sets is free. Proven here: docs/proofs/adaptive_gibbs.md.
         Audited: contract, with half the noise and an undivided budget as saboteurs; unpaid choices,
-        an overspent last round, a sensitivity without its weight and raw margins in
+        an overspent last round, sensitivities of a weighted choice and of the look, and raw margins in
         tests/adaptive_gibbs.
     Source:
         This project, after McKenna et al. (2022) (AIM: choice, annealing), Xiao et al. (2023)
@@ -133,8 +133,7 @@ class AdaptiveGibbs:
         drawn = with_zeros(schema)  # what the rules make impossible is left out of the model, too
         split, known = self._split(schema, curator.measure), Known(drawn, drawn)
         known, left = measure_margins(curator, known, split, price=split.first, left=split.rho)
-        topped = split.top_up(known.rows)
-        known, left = measure_margins(curator, known, split, price=topped, left=left)
+        known, left = topped_up(curator, known, split, left)
         known = begun(known, split.limits)
         merged = changes(known.model.merged)
         view = curator.recoded(merged) if merged else curator

@@ -15,6 +15,7 @@ FAR = 100.0  # by so much such a stretch may grow
 NEAR = 1.5  # by so much all may grow for what noise could be, too
 LOW = 1.5  # standard deviations from which on that is done, where less than RARE of the rows is not more
 RARE = 0.005  # share of the rows that may be lost
+MUCH = 0.1  # the same where noise is louder: bounds that are wider than need be cost less then
 
 _YEARS = range(1850, 2151)
 _USUAL_YEARS = (1900, 2100)  # whole numbers are often years
@@ -68,7 +69,7 @@ def ends_of(
     found = stretch(decades, sigma, tens, rows)
     if found is None:
         return None
-    first, last = found
+    first, last = _wider(decades, sigma, *found, rows)
     within = float(decades[first : last + 1].sum()), last + 1 - first
     start, stop = np.searchsorted(edges, (tens[first], tens[last + 1]))
     inner, cuts = counts[start:stop], edges[start : stop + 1]
@@ -80,7 +81,8 @@ def ends_of(
         """Whether rows of a power of ten are beside the fine cells of it that were found."""
         own, near = inner[inside], grown <= NEAR * float(cuts[high + 1] - cuts[low])
         noise = sigma * math.sqrt(1 + len(own))
-        return float(decades[of] - own.sum()) > (_least(noise, rows) if near else NEXT * noise)
+        least = _least(noise, rows) if near else NEXT * noise
+        return float(decades[of] - own.sum()) > min(least, MUCH * rows)
 
     low, high = fine
     of_first, of_last = (int(np.searchsorted(cuts, edge)) for edge in (tens[first + 1], tens[last]))
@@ -88,6 +90,17 @@ def ends_of(
     up = lacks(last, slice(of_last, high + 1), float(cuts[-1] - cuts[low]))
     low, high = 0 if down else low, len(inner) - 1 if up else high
     return float(cuts[low]), float(cuts[high + 1]), *within
+
+
+def _wider(counts: np.ndarray, sigma: float, low: int, high: int, rows: float) -> tuple[int, int]:
+    """Powers of ten beside those that stand out, as long as MUCH of the rows is elsewhere."""
+    while rows - counts[low : high + 1].sum() > MUCH * rows:
+        beside = [(float(counts[at]), at) for at in (low - 1, high + 1) if 0 <= at < len(counts)]
+        most, at = max(beside, default=(0.0, 0))
+        if most <= sigma:
+            break
+        low, high = min(low, at), max(high, at)
+    return low, high
 
 
 def stretch(

@@ -10,7 +10,10 @@ PRICE = 7.0  # of one stretch with rows, beside 2 ln(cells): 4.1 standard deviat
 LEFT = 2.5  # standard deviations from which on rows that no stretch shows are spread evenly
 EMPTY = 1.5  # of one without
 BLOCK = 320  # cells that are divided together: work and memory grow with its square
-RATES = (0.0, *(0.02 * 2.0**step for step in range(8)))  # of fading, a cell; 0: even
+RATES = tuple(0.02 * 2.0**step for step in range(8))  # of fading, a cell
+FORMS = ((1, 0.0), *((power, rate) for power in (1, 2) for rate in RATES))
+"""How rows fade from cell to cell, exp(-(rate x cells)^power): not at all, like an exponential law, like half
+of a bell."""
 
 
 def stretches(
@@ -20,7 +23,7 @@ def stretches(
     price: float | None = None,
     rows: tuple[float, float] | None = None,
 ) -> np.ndarray:
-    """The least squares guess under a price for each stretch: empty, even, or half of a bell.
+    """The least squares guess under a price for each stretch: empty, even, or fading to one side.
 
     A stretch begins and ends anywhere. One that fades goes on where counts are below the noise, so a
     sparse tail keeps about the mass that it has instead of being cut where the noise hides it. Rows
@@ -84,8 +87,8 @@ def _gains(counts: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarr
     cells = len(counts)
     best, which = np.full((cells, cells), -np.inf), np.zeros((cells, cells), dtype=np.int64)
     ahead = np.maximum(np.arange(cells) - np.arange(cells)[:, None], 0)
-    for place, rate in enumerate(RATES):
-        faded = np.triu(np.exp(-np.square(rate * ahead)))
+    for place in range(len(FORMS)):
+        faded = np.triu(_fading(place, ahead))
         for turned in (False, True)[: 1 + (place > 0)]:
             own, mass = (counts[::-1], weight[::-1]) if turned else (counts, weight)
             inner = np.cumsum(faded * (own * mass), axis=1)
@@ -99,5 +102,11 @@ def _gains(counts: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 def _form(which: int, cells: int) -> np.ndarray:
     """Falling from the first cell for numbers above 0, and from the last one for those below."""
-    faded = np.exp(-np.square(RATES[abs(which)] * np.arange(cells)))
-    return np.asarray(faded[::-1] if which < 0 else faded)
+    faded = _fading(abs(which), np.arange(cells))
+    return faded[::-1] if which < 0 else faded
+
+
+def _fading(place: int, ahead: np.ndarray) -> np.ndarray:
+    """What is left of the rows so many cells ahead, 1 at the first."""
+    power, rate = FORMS[place]
+    return np.asarray(np.exp(-((rate * ahead) ** power)))

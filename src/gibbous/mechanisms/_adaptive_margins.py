@@ -1,0 +1,79 @@
+"""What adaptive_gibbs buys before its rounds: 1-way tables, a look whether columns are tied."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from gibbous.core.protocols import CuratorLike
+from gibbous.core.tables import Counts
+from gibbous.mechanisms._adaptive_model import Known, bought, outer
+from gibbous.mechanisms._adaptive_rounds import LOOK, LOUD_ERROR, Split, measured
+from gibbous.privacy.calibrate.scales import steps
+from gibbous.structure.cliques import Candidates, Clique, context_of, gaps, pairs, whole
+from gibbous.structure.contexts import margins as one_ways
+
+TIED, BLURRED = 0.9, 0.35
+"""Columns are tied whose pairs are on average at least TIED x records from independence, in L1 distance. That
+is looked for where pairs would get less, up to a 1-way error of BLURRED."""
+TIED_SHARE = Fraction(1, 5)  # of rho, on 1-way tables of few records in tied columns
+
+
+def measure_margins(
+    curator: CuratorLike, known: Known, split: Split, *, price: Fraction, left: Fraction
+) -> tuple[Known, Fraction]:
+    """Spend: all 1-way tables at a price, or at what is left; nothing where that is 0."""
+    price, tables = min(price, left), len(split.schema)
+    if price <= 0:
+        return known, left
+    noise = split.budget.noise(price, tables)
+    known = bought(known, curator.noisy_counts(one_ways(split.schema), noise))
+    return known, left - split.budget.cost(noise, tables)
+
+
+def topped_up(
+    curator: CuratorLike, known: Known, split: Split, left: Fraction
+) -> tuple[Known, Fraction]:
+    """Spend: more of the 1-way tables; less where records are few and a look shows tied columns."""
+    price, error = split.top_up(known.rows), split.one_way_error(known.rows)
+    looked = pairs(known.schema.sizes, split.limits)
+    if price and looked and LOUD_ERROR < error <= BLURRED:
+        left -= split.budget.pick_price(split.budget.pick_epsilon(split.rho * LOOK))
+        if tied(curator, known, looked, split):
+            price = split.rho * TIED_SHARE - split.first
+    return measure_margins(curator, known, split, price=price, left=left)
+
+
+def tied(curator: CuratorLike, known: Known, looked: Sequence[Clique], split: Split) -> bool:
+    """Spend: a choice of two: whether tables are on average further from independence than TIED.
+
+    Guarantee:
+        Of bounded range: one row moves each L1 distance from a public table by at most 1 (2 when it is
+        replaced), hence their mean. docs/proofs/adaptive_gibbs.md, 2b.
+    """
+    apart = [whole(known.rows * outer([known.shares[j] for j in one]).ravel()) for one in looked]
+
+    def score(counts: Sequence[Counts]) -> np.ndarray:
+        far = math.fsum(gaps(counts, apart)) / len(apart) - TIED * known.rows
+        return np.array([far, -far])
+
+    picked = curator.choose(
+        [context_of(known.schema.sizes, one) for one in looked],
+        score,
+        sensitivity=steps(curator.relation),
+        epsilon=split.budget.pick_epsilon(split.rho * LOOK),
+        accounting=split.budget.measure,
+    )
+    return picked == 0
+
+
+def measure_at_once(curator: CuratorLike, known: Known, split: Split, left: Fraction) -> Known:
+    """Spend: the table of all columns with more than one level, with what is left."""
+    clique = tuple(j for j, size in enumerate(known.sizes) if size > 1)
+    expected = known.rows * outer([known.shares[j] for j in clique]).ravel()
+    context, none = context_of(known.sizes, clique), np.zeros(1)
+    only = Candidates((clique,), (context,), (expected,), none, np.ones(1))
+    return measured(curator, known, only, (0,), split, left)[0]
