@@ -31,6 +31,7 @@ from gibbous.privacy.text_curator import TextCurator
 from gibbous.structure.bought_columns import (
     Outline,
     bounded_column,
+    codes_after_all,
     grid_columns,
     levels_column,
     outline,
@@ -479,6 +480,23 @@ def test_bounds_hold_what_noise_hides_in_each_cell_of_a_grid() -> None:
     assert np.mean(lost["ages"]) < 0.09
     assert np.mean(lost["amounts"]) < 0.03
     assert len(lost["amounts"]) > 96
+
+
+@pytest.mark.parametrize(
+    ("texts", "codes"),
+    [
+        ("428 414 786 410 486 427 491 715 682 434 780 996", True),
+        ("40 50 45 60 35 20 30 55 25 48 38 15", False),  # hours a week: rounded
+        ("40 41 42 43 44 45 46 47 48 49 50 51", False),  # no gaps
+    ],
+)
+def test_numbers_beside_what_may_be_text_are_codes_unless_people_round_them(
+    texts: str, codes: bool
+) -> None:
+    plan = Outline("x", "numeric", False, 48_842, integer=True, unsure=True)
+
+    assert codes_after_all(plan, dict.fromkeys(texts.split(), 1_000)) is codes
+    assert not codes_after_all(replace(plan, unsure=False), dict.fromkeys(texts.split(), 1_000))
 
 
 def test_bounds_hold_a_hundredth_of_the_rows_that_lies_powers_of_ten_beyond() -> None:

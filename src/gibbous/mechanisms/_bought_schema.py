@@ -55,7 +55,7 @@ SHARES = {
     "bounds": Fraction(36, 100),
 }
 """Of the rho of discovery; the last two are divided again when it is known which columns need them."""
-HIDDEN_KINDS = 200  # standard deviations: where there are fewer rows, kinds are bought again
+HIDDEN_KINDS = 250  # standard deviations: where there are fewer rows, kinds are bought again
 GRIDS = 2  # tables a column of numbers, on which its bounds are found
 LOOKS = 2  # at levels: delta is divided by so many
 ABSENT = ""  # stands for missing cells where texts are counted: no other text is empty

@@ -23,6 +23,8 @@ LOST = 0.005  # share of cells without a level up to which nothing is done about
 HIDDEN = 0.05  # share of cells that may be without a level, as far as noise tells, where there is no other
 SOME_CODES = 3  # usual texts of numbers beside text, from which on these may be codes
 CODED = 6  # times so many cells as their usual texts hold
+DOUBT = 2.8  # standard deviations of text, or of numbers with leading zeros, that noise alone seldom reaches
+HEAP = 5  # of numbers that people round, most are multiples of it; of codes, one in five
 CODES = 10  # so many whole numbers with gaps between them may be codes
 MOST_CODES = 64  # that have a bin of their own
 LETTERS = 0.01  # share of text from which on a column is no column of numbers
@@ -111,7 +113,7 @@ def outline(
         stated=bool(stated),
         unsure=kind == "numeric"
         and not stated
-        and text > max(LETTERS / 2 * present, 2 * math.sqrt(2) * sigma),
+        and float(counts[-2:].max()) > max(LETTERS / 2 * present, DOUBT * sigma),
     )
 
 
@@ -202,10 +204,12 @@ def gaps(atoms: Sequence[int]) -> bool:
 
 
 def codes_after_all(plan: Outline, kept: Mapping[str, int]) -> bool:
-    """Whether many texts of numbers that are not sure hold many cells, and have gaps if they are whole."""
+    """Whether many texts of doubtful numbers hold many cells: whole ones with gaps, and not rounded."""
     if not plan.unsure or len(kept) < SOME_CODES or CODED * sum(kept.values()) < plan.present:
         return False
-    return not plan.integer or gaps([int(text) for text in kept])
+    numbers = [int(text) for text in kept] if plan.integer else []
+    heaped = 2 * sum(number % HEAP == 0 for number in numbers) > len(numbers)  # as of hours a week
+    return not plan.integer or (gaps(numbers) and not heaped)
 
 
 def levels_column(
