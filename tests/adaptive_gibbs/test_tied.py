@@ -14,6 +14,7 @@ import pytest
 from gibbous.contract.cases import binary_schema, secret
 from gibbous.contract.saboteurs import patched
 from gibbous.core.claim import Relation
+from gibbous.core.schema import Schema
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms import _adaptive_margins as module
 from gibbous.mechanisms._adaptive_margins import TIED, measure_margins, tied
@@ -41,9 +42,9 @@ def copied(rows: int = 800) -> np.ndarray:
     return np.repeat(code[:, None], len(WIDE), axis=1)
 
 
-def apart(rows: int = 800) -> np.ndarray:
+def apart(rows: int = 800, levels: int = 12) -> np.ndarray:
     """Columns that have nothing to do with each other."""
-    return np.random.default_rng(6).integers(0, 12, (rows, len(WIDE)))
+    return np.random.default_rng(6).integers(0, levels, (rows, len(WIDE)))
 
 
 def asked(values: np.ndarray, relation: Relation) -> tuple[np.ndarray, float, float]:
@@ -94,7 +95,7 @@ def test_the_score_is_the_mean_distance_from_independence_less_the_threshold() -
 
     scores, _, _ = asked(values, "add_remove")
 
-    far = []
+    far, chance = [], []
     for a, b in itertools.combinations(range(3), 2):
         counts = np.zeros((2, 2))
         for row in values:
@@ -102,7 +103,8 @@ def test_the_score_is_the_mean_distance_from_independence_less_the_threshold() -
         for one, other in itertools.product((0, 1), repeat=2):
             expected = KNOWN.rows * KNOWN.shares[a][one] * KNOWN.shares[b][other]
             far.append(abs(counts[one, other] - expected))
-    least = TIED * KNOWN.rows
+            chance.append(min(2 * expected, np.sqrt(2 / np.pi * expected)))
+    least = TIED * KNOWN.rows + (1 - TIED / 2) * sum(chance) / 3
     assert scores == pytest.approx([sum(far) / 3 - least, least - sum(far) / 3], abs=0.002)
 
 
@@ -125,7 +127,9 @@ def test_the_loss_of_a_look_keeps_within_the_range_that_is_paid(
     assert worst > 0.5
 
 
-def looks(values: np.ndarray, method: AdaptiveGibbs = FEW) -> tuple[list[bool], Curator]:
+def looks(
+    values: np.ndarray, method: AdaptiveGibbs = FEW, schema: Schema = WIDE
+) -> tuple[list[bool], Curator]:
     """What the looks of one run found, and its curator."""
     found: list[bool] = []
     honest: Callable[..., bool] = module.tied
@@ -135,7 +139,7 @@ def looks(values: np.ndarray, method: AdaptiveGibbs = FEW) -> tuple[list[bool], 
         return found[-1]
 
     with patched(module, "tied", value=watched):
-        _, curator = ran(method, WIDE, values)
+        _, curator = ran(method, schema, values)
     return found, curator
 
 
@@ -146,6 +150,22 @@ def test_few_records_of_tied_columns_are_told_from_others_and_all_is_spent() -> 
         assert found == [answer]
         whole = FEW.plan(WIDE, None).total.mu_squared
         assert whole * (1 - Fraction(1, 10**8)) <= paid(curator) <= whole
+
+
+def without_chance() -> AbstractContextManager[None]:
+    """A broken build: records that chance takes from independence count as tied."""
+    return patched(module, "expected_errors", value=lambda tables, *_: np.zeros(len(tables)))
+
+
+@pytest.mark.parametrize(("build", "answer"), [(nullcontext, False), (without_chance, True)])
+def test_columns_of_many_levels_are_not_tied_by_chance(
+    build: Callable[[], AbstractContextManager[None]], answer: bool
+) -> None:
+    # 2,000 records in pairs of 3,600 cells.
+    with build():
+        found, _ = looks(apart(2_000, 60), schema=schema_of(*[60] * 6))
+
+    assert found == [answer]
 
 
 def test_tied_columns_have_a_fifth_spent_on_single_columns() -> None:

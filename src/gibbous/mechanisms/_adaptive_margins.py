@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,12 +14,21 @@ from gibbous.core.tables import Counts
 from gibbous.mechanisms._adaptive_model import Known, bought, outer
 from gibbous.mechanisms._adaptive_rounds import LOOK, LOUD_ERROR, Split, measured
 from gibbous.privacy.calibrate.scales import steps
-from gibbous.structure.cliques import Candidates, Clique, context_of, gaps, pairs, whole
+from gibbous.structure.cliques import (
+    Candidates,
+    Clique,
+    context_of,
+    expected_errors,
+    gaps,
+    pairs,
+    whole,
+)
 from gibbous.structure.contexts import margins as one_ways
 
 TIED, BLURRED = 0.9, 0.35
-"""Columns are tied whose pairs are on average at least TIED x records from independence, in L1 distance. That
-is looked for where pairs would get less, up to a 1-way error of BLURRED."""
+"""Columns are tied whose pairs are on average TIED x records from independence or more, in L1 distance; where
+chance takes independent records far, by the same share of what is left up to 2 x records. That is looked for
+where pairs would get less, up to a 1-way error of BLURRED."""
 TIED_SHARE = Fraction(1, 5)  # of rho, on 1-way tables of few records in tied columns
 
 
@@ -39,7 +49,9 @@ def topped_up(
 ) -> tuple[Known, Fraction]:
     """Spend: more of the 1-way tables; less where records are few and a look shows tied columns."""
     price, error = split.top_up(known.rows), split.one_way_error(known.rows)
-    looked = pairs(known.schema.sizes, split.limits)
+    limits = split.limits  # levels are not merged yet, but memory was planned for what they will be
+    most = min(limits.all_cells, split.two_way)
+    looked = pairs(known.schema.sizes, replace(limits, all_cells=most))
     if price and looked and LOUD_ERROR < error <= BLURRED:
         left -= split.budget.pick_price(split.budget.pick_epsilon(split.rho * LOOK))
         if tied(curator, known, looked, split):
@@ -56,8 +68,11 @@ def tied(curator: CuratorLike, known: Known, looked: Sequence[Clique], split: Sp
     """
     apart = [whole(known.rows * outer([known.shares[j] for j in one]).ravel()) for one in looked]
 
+    chance = float(expected_errors(apart, 0.0, 0.0, [0.0] * len(apart)).mean())
+    least = TIED * known.rows + (1 - TIED / 2) * chance
+
     def score(counts: Sequence[Counts]) -> np.ndarray:
-        far = math.fsum(gaps(counts, apart)) / len(apart) - TIED * known.rows
+        far = math.fsum(gaps(counts, apart)) / len(apart) - least
         return np.array([far, -far])
 
     picked = curator.choose(

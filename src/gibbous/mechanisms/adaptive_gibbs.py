@@ -50,12 +50,13 @@ class AdaptiveGibbs:
     noisy number of rows: 1-way tables are topped up to 0.3 (e / 0.0078)^0.23 of rho, or 0.5 (e /
     0.072)^0.8 where that is more, at most nine tenths; where e >= 1, to all of it. For e from 0.072 to
     0.35, a choice for a hundredth of rho says whether pairs are on average 0.9 of the rows (L1) from
-    independence; if so, 1-way tables have a fifth of rho. The rest buys picks at 1 / (16 columns) of it
-    each, of which the share `choice` pays for choosing. After a round that moved the model by less than
-    0.65 of the expected error, a pick costs four times as much; from round 40 on, twice as much each
-    round. The last round spends what is left. A round takes a quarter as many picks as there are
-    columns m, times m / 32 (at most 4) where m is above 32. From some 110 columns on each pick looks at
-    one part of the candidates, so that those of a round look at about 2^19.
+    independence (more where chance alone takes them far); if so, 1-way tables have a fifth of rho. The
+    rest buys picks at 1 / (16 columns) of it each, of which the share `choice` pays for choosing. After
+    a round that moved the model by less than 0.65 of the expected error, a pick costs four times as
+    much; from round 40 on, twice as much each round. The last round spends what is left. A round takes
+    a quarter as many picks as there are columns m, times m / 32 (at most 4) where m is above 32. From
+    some 110 columns on each pick looks at one part of the candidates, so that those of a round look at
+    about 2^19.
 
     With a `target`, a third of what follows the 1-way tables buys all its pairs before the rounds,
     and its tables count four times. `weights` say what else counts: a table counts for the product over
