@@ -228,10 +228,12 @@ class Release:
             )
         return self.saver(out, overwrite=overwrite, sign=sign)
 
-    def __getstate__(self) -> list[Any]:
-        """What a pickle holds: public rows and tables, and never a ledger."""
+    def __reduce__(self) -> tuple[object, ...]:
+        # What a pickle holds: public rows and tables, and never a ledger. Until Python 3.11.4, dataclasses
+        # with slots had a __getstate__ of their own in place of one that was written here.
         held = {"sets": tuple(self.sets), "saver": self.saver if self.path else None}
-        return [held.get(one.name, getattr(self, one.name)) for one in fields(self)]
+        kept = [held.get(one.name, getattr(self, one.name)) for one in fields(self)]
+        return type(self), tuple(kept)
 
     def to_json(self) -> dict[str, Any]:
         """The public facts about it, without any row."""
