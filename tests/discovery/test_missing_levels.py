@@ -52,6 +52,7 @@ def test_missing_cells_that_stand_out_are_found() -> None:
     assert plan.missing
 
 
+@pytest.mark.slow
 def test_missing_cells_that_the_first_look_hides_show_in_the_second_and_none_by_noise_alone() -> (
     None
 ):

@@ -82,6 +82,7 @@ def test_a_finding_is_saved_beside_what_it_did(tmp_path: Path) -> None:
     assert path.with_suffix(".txt").read_text() == "hang: exit 1\n"
 
 
+@pytest.mark.slow
 def test_what_reaches_further_is_distilled_to_its_shortest_inputs(tmp_path: Path) -> None:
     rule = b'{"call": "rule", "with": {"require": "age <= 40 <= 3"}}'
     for name, data in {"a": rule, "b": rule + b" ", "c": b"{}", "d": b"x" * 99}.items():
