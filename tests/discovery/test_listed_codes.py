@@ -139,3 +139,38 @@ def test_states_that_few_rows_have_are_levels_where_others_show_the_list() -> No
     )  # 60 rows are above two standard deviations with .997
     assert len(found.difference(states)) < 8  # 29 others are counted: each is above with .023
     assert set(code_list(["CA", "TX", "NY", "FL", "far", "near"])) == set()
+
+
+@pytest.mark.parametrize(
+    ("kept", "beside", "number"),
+    [
+        (("United-States", "Mexico"), {"Dominican-Republic", "El-Salvador", "Cuba"}, 243),
+        (("UNITED STATES", "MEXICO"), {"DOMINICAN REPUBLIC"}, 243),
+        (("new_york", "ohio", "elsewhere", "iowa", "utah"), {"new_jersey", "maine"}, 51),
+        (("Monday", "Friday"), {"Sunday"}, 7),
+        (("USA", "MEX", "CAN", "DEU", "FRA"), {"JPN"}, 249),
+        (("USA", "MEX", "CAN", "DEU"), set(), 0),  # four short texts may be anything
+        (("Mexico", "Madam", "Monsieur"), set(), 0),
+    ],
+)
+def test_a_public_list_is_taken_as_its_texts_are_written(
+    kept: tuple[str, ...], beside: set[str], number: int
+) -> None:
+    found = code_list(kept)
+
+    assert set(found) >= beside
+    assert len(found) == len(set(found)) == number
+
+
+def test_countries_that_few_rows_have_are_levels_where_two_names_show_the_list() -> None:
+    """Noise of about 13 in the second look, threshold 80: 20 countries of 60 rows beside two."""
+    countries = next(names for names in text_lists() if "Puerto Rico" in names)
+    seldom = [name.replace(" ", "-") for name in countries[100:120]]
+    rows = (
+        ["United-States"] * 6000 + ["Mexico"] * 900 + [name for name in seldom for _ in range(60)]
+    )
+
+    found = set(bought(pl.DataFrame({"born": rows}), rho=0.003 / 0.68)["born"].levels)
+
+    assert len(found.intersection(seldom)) > 15  # each is above two standard deviations with .997
+    assert len(found.difference(rows)) < 18  # 221 others are counted: each is above with .023

@@ -26,6 +26,57 @@ _COUNTRIES = (
     "SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO "
     "TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW"
 )
+_COUNTRIES_3 = (
+    "ABW AFG AGO AIA ALA ALB AND ARE ARG ARM ASM ATA ATF ATG AUS AUT AZE BDI BEL BEN BES BFA BGD BGR "
+    "BHR BHS BIH BLM BLR BLZ BMU BOL BRA BRB BRN BTN BVT BWA CAF CAN CCK CHE CHL CHN CIV CMR COD COG "
+    "COK COL COM CPV CRI CUB CUW CXR CYM CYP CZE DEU DJI DMA DNK DOM DZA ECU EGY ERI ESH ESP EST ETH "
+    "FIN FJI FLK FRA FRO FSM GAB GBR GEO GGY GHA GIB GIN GLP GMB GNB GNQ GRC GRD GRL GTM GUF GUM GUY "
+    "HKG HMD HND HRV HTI HUN IDN IMN IND IOT IRL IRN IRQ ISL ISR ITA JAM JEY JOR JPN KAZ KEN KGZ KHM "
+    "KIR KNA KOR KWT LAO LBN LBR LBY LCA LIE LKA LSO LTU LUX LVA MAC MAF MAR MCO MDA MDG MDV MEX MHL "
+    "MKD MLI MLT MMR MNE MNG MNP MOZ MRT MSR MTQ MUS MWI MYS MYT NAM NCL NER NFK NGA NIC NIU NLD NOR "
+    "NPL NRU NZL OMN PAK PAN PCN PER PHL PLW PNG POL PRI PRK PRT PRY PSE PYF QAT REU ROU RUS RWA SAU "
+    "SDN SEN SGP SGS SHN SJM SLB SLE SLV SMR SOM SPM SRB SSD STP SUR SVK SVN SWE SWZ SXM SYC SYR TCA "
+    "TCD TGO THA TJK TKL TKM TLS TON TTO TUN TUR TUV TWN TZA UGA UKR UMI URY USA UZB VAT VCT VEN VGB "
+    "VIR VNM VUT WLF WSM YEM ZAF ZMB ZWE"
+)
+_COUNTRY_NAMES = (
+    "Afghanistan, Albania, Algeria, American Samoa, Andorra, Angola, Anguilla, Antigua and Barbuda, "
+    "Argentina, Armenia, Aruba, Australia, Austria, Azerbaijan, Bahamas, Bahrain, Bangladesh, Barbados, "
+    "Belarus, Belgium, Belize, Benin, Bermuda, Bhutan, Bolivia, Bosnia and Herzegovina, Botswana, "
+    "Brazil, Brunei, Bulgaria, Burkina Faso, Burma, Burundi, Cambodia, Cameroon, Canada, Cape Verde, "
+    "Cayman Islands, Central African Republic, Chad, Chile, China, Colombia, Comoros, Congo, Costa "
+    "Rica, Cote d'Ivoire, Croatia, Cuba, Curacao, Cyprus, Czech Republic, Czechia, Czechoslovakia, "
+    "Democratic Republic of the Congo, Denmark, Djibouti, Dominica, Dominican Republic, East Timor, "
+    "Ecuador, Egypt, El Salvador, England, Equatorial Guinea, Eritrea, Estonia, Eswatini, Ethiopia, "
+    "Faroe Islands, Fiji, Finland, France, French Guiana, French Polynesia, Gabon, Gambia, Georgia, "
+    "Germany, Ghana, Gibraltar, Greece, Greenland, Grenada, Guadeloupe, Guam, Guatemala, Guernsey, "
+    "Guinea, Guinea-Bissau, Guyana, Haiti, Honduras, Hong Kong, Hungary, Iceland, India, Indonesia, "
+    "Iran, Iraq, Ireland, Isle of Man, Israel, Italy, Ivory Coast, Jamaica, Japan, Jersey, Jordan, "
+    "Kazakhstan, Kenya, Kiribati, Korea, Kosovo, Kuwait, Kyrgyzstan, Laos, Latvia, Lebanon, Lesotho, "
+    "Liberia, Libya, Liechtenstein, Lithuania, Luxembourg, Macao, Macau, Macedonia, Madagascar, Malawi, "
+    "Malaysia, Maldives, Mali, Malta, Marshall Islands, Martinique, Mauritania, Mauritius, Mayotte, "
+    "Mexico, Micronesia, Moldova, Monaco, Mongolia, Montenegro, Montserrat, Morocco, Mozambique, "
+    "Myanmar, Namibia, Nauru, Nepal, Netherlands, New Caledonia, New Zealand, Nicaragua, Niger, "
+    "Nigeria, North Korea, North Macedonia, Northern Ireland, Northern Mariana Islands, Norway, Oman, "
+    "Pakistan, Palau, Palestine, Panama, Papua New Guinea, Paraguay, Peru, Philippines, Poland, "
+    "Portugal, Puerto Rico, Qatar, Reunion, Romania, Russia, Russian Federation, Rwanda, Saint Kitts "
+    "and Nevis, Saint Lucia, Saint Vincent and the Grenadines, Samoa, San Marino, Sao Tome and "
+    "Principe, Saudi Arabia, Scotland, Senegal, Serbia, Seychelles, Sierra Leone, Singapore, Slovakia, "
+    "Slovenia, Solomon Islands, Somalia, South Africa, South Korea, South Sudan, Soviet Union, Spain, "
+    "Sri Lanka, Sudan, Suriname, Swaziland, Sweden, Switzerland, Syria, Taiwan, Tajikistan, Tanzania, "
+    "Thailand, Togo, Tonga, Trinidad and Tobago, Tunisia, Turkey, Turkiye, Turkmenistan, Turks and "
+    "Caicos Islands, Tuvalu, Uganda, Ukraine, United Arab Emirates, United Kingdom, United States, "
+    "United States of America, Uruguay, Uzbekistan, Vanuatu, Vatican City, Venezuela, Viet Nam, "
+    "Vietnam, Virgin Islands, Wales, Western Sahara, Yemen, Yugoslavia, Zambia, Zimbabwe"
+)
+_STATE_NAMES = (
+    "Alabama, Alaska, Arizona, Arkansas, California, Colorado, Connecticut, Delaware, District of "
+    "Columbia, Florida, Georgia, Hawaii, Idaho, Illinois, Indiana, Iowa, Kansas, Kentucky, Louisiana, "
+    "Maine, Maryland, Massachusetts, Michigan, Minnesota, Mississippi, Missouri, Montana, Nebraska, "
+    "Nevada, New Hampshire, New Jersey, New Mexico, New York, North Carolina, North Dakota, Ohio, "
+    "Oklahoma, Oregon, Pennsylvania, Rhode Island, South Carolina, South Dakota, Tennessee, Texas, "
+    "Utah, Vermont, Virginia, Washington, West Virginia, Wisconsin, Wyoming"
+)
 _CHAPTERS = "I II III IV V VI VII VIII IX X XI XII XIII XIV XV XVI XVII XVIII XIX XX XXI XXII"
 _MONTHS = "January February March April May June July August September October November December"
 _DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
@@ -65,6 +116,10 @@ class Suggestion:
 
 def _words(text: str, kind: str = "nominal") -> Declared:
     return Declared(kind=kind, levels=tuple(text.split()))
+
+
+def _names(text: str) -> Declared:
+    return Declared(kind="nominal", levels=tuple(text.split(", ")))
 
 
 def _whole(first: int, last: int, kind: str = "ordinal") -> Declared:
@@ -125,6 +180,11 @@ LISTS = (
         "US states and DC (ANSI INCITS 38, formerly FIPS 5-2)",
     ),
     Entry(r"(.*_)?country(_?(code|iso2?))?", (_words(_COUNTRIES),), "ISO 3166-1 alpha-2"),
+    Entry(r"(.*_)?country_?(code_?|iso_?)?3", (_words(_COUNTRIES_3),), "ISO 3166-1 alpha-3"),
+    Entry(
+        r"(.*_)?country_?name", (_names(_COUNTRY_NAMES),), "English names, former ones among them"
+    ),
+    Entry(r"(.*_)?(us_?)?state_?name", (_names(_STATE_NAMES),), "US states and DC"),
     Entry(
         r"(.*_)?icd(_?10)?_?chapter",
         (_words(_CHAPTERS, "ordinal"), _whole(1, 22)),

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from gibbous.read.public_lists import text_lists
 
 ALIKE = 5  # texts that are written alike, from which on others are looked for
+NAMES, LONG = (
+    2,
+    4,
+)  # so many are enough where each has so many letters: Mexico and France, unlike ME and FR
 MOSTLY = 0.8  # of the texts, from which on a public list is theirs
 CLEAR = (
     2.0  # standard deviations above which such a code is a level: by noise alone one in forty is
@@ -20,6 +25,8 @@ DIGITS = tuple(map(str, range(10)))
 """Whole numbers that are usual as codes."""
 PAIRS = ("yes no", "true false", "male female", "y n", "t f", "m f")
 _CASES = (str.lower, str.upper, str.title)
+_WRITTEN: tuple[Callable[[str], str], ...] = (str, str.lower, str.upper)
+_GAPS = (" ", "-", "_", ".", "")
 WORDS = tuple(dict.fromkeys(case(word) for p in PAIRS for word in p.split() for case in _CASES))
 """Texts that are usual as levels."""
 _FORM = re.compile(r"(.*?)([0-9]{1,3})", re.DOTALL)
@@ -29,14 +36,16 @@ def code_list(kept: Iterable[str]) -> tuple[str, ...]:
     """The codes that may stand beside those that were kept, as 415 and 417 beside 414, 416, 418 and so on.
 
     Codes are alike that begin alike and end with as many digits, at most three. Where at least ALIKE were
-    kept, their numbers from half of the least up to twice the greatest make the list. Where at least ALIKE,
-    and MOSTLY all of them, are of a list that is public (months, states), all of it does.
+    kept, their numbers from half of the least up to twice the greatest make the list. Where at least ALIKE
+    (of long ones, NAMES), and MOSTLY all of them, are of a list that is public (months, states, countries),
+    all of it does, written as they are.
     """
     numbers, texts = defaultdict[tuple[str, int], list[int]](list), dict.fromkeys(kept)
     shared, _, public = max(
-        (len(texts.keys() & levels), -len(levels), levels) for levels in text_lists()
+        (len(texts.keys() & levels), -len(levels), levels) for levels in _written_lists()
     )
-    listed = dict.fromkeys(public if shared >= max(ALIKE, MOSTLY * len(texts)) else ())
+    least = NAMES if all(len(text) >= LONG for text in texts) else ALIKE
+    listed = dict.fromkeys(public if shared >= max(least, MOSTLY * len(texts)) else ())
     for text in texts:
         if code := _FORM.fullmatch(text):
             numbers[code[1], len(code[2])].append(int(code[2]))
@@ -49,6 +58,18 @@ def code_list(kept: Iterable[str]) -> tuple[str, ...]:
             for number in range(min(found) // 2, min(2 * max(found), 10**digits - 1) + 1)
         }
     )
+
+
+@functools.cache
+def _written_lists() -> list[tuple[str, ...]]:
+    """Public lists in all usual ways to write them: Puerto Rico, Puerto-Rico, PUERTO_RICO."""
+    found = (
+        tuple(case(text).replace(" ", gap) for text in levels)
+        for levels in text_lists()
+        for case in _WRITTEN
+        for gap in _GAPS
+    )
+    return list(dict.fromkeys(found))
 
 
 def answers(texts: Iterable[str]) -> bool:
