@@ -54,3 +54,17 @@ def test_a_combinator_by_name_has_the_budget_of_the_method_inside_of_it(
     assert (found.epsilon, found.delta, found.relation) == (epsilon, delta, "add_remove")
     assert again == found
     assert float(found.plan(schema, None, 2).total.epsilon) == epsilon
+
+
+def test_options_are_kept_as_the_method_inside_writes_them() -> None:
+    """A mapping in the options, its items from JSON, and a mechanism are one request."""
+    weights = {"age": 2, ("age", "sex"): 3}
+    made = gb.PerSet(gb.AdaptiveGibbs(epsilon=1, delta=1e-9, weights=weights))
+    named = gb.PerSet("adaptive_gibbs", epsilon=1, delta=1e-9, options={"weights": weights})
+    diverse = gb.PerSet("noisy_pegs", epsilon=1, delta=1e-9, options={"diverse": {"ill": 2}})
+
+    assert made == named == gb.PerSet(**json.loads(json.dumps(as_json(named))))
+    assert dict(named.options) == {"weights": ("age=2", "age*sex=3")}
+    assert diverse == gb.PerSet(gb.NoisyPegs(epsilon=1, delta=1e-9, diverse={"ill": 2}))
+    with pytest.raises(ParameterError, match="twice"):
+        gb.PerSet("adaptive_gibbs", options={"weights": (("age", 2), ("age", 3))})

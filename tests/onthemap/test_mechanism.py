@@ -160,6 +160,7 @@ def test_a_plan_with_geography_is_json_and_names_it_by_digest() -> None:
         ({"coarsen": "auto"}, "without public places"),
         ({"coarsen": "wide"}, "or 'auto'"),
         ({"coarsen": -1.0}, "or 'auto'"),
+        ({"coarsen_by": "density"}, "without coarsen"),
         ({"coarsen": 1.0, "keep": ((0, 0.5),)}, "regions of its own"),
         ({"coarsen": 1.0, "accept": "good"}, "regions of its own"),
         ({"level": "county"}, "without public places"),

@@ -74,7 +74,10 @@ def settle(combinator: Any) -> None:
         object.__setattr__(combinator, name, value)
     kept = {k: v for k, v in options.items() if k not in known or v != known[k]}
     object.__setattr__(combinator, "options", tuple(sorted(kept.items())))
-    made(combinator)  # its own checks
+    written = as_json(
+        made(combinator)
+    )  # after its own checks; in the one form that it writes them in
+    object.__setattr__(combinator, "options", tuple((k, _frozen(written[k])) for k in sorted(kept)))
 
 
 def made(combinator: Any, epsilon: float | None = None, delta: float | None = None) -> Mechanism:
@@ -281,7 +284,9 @@ def _parameters(given: Any) -> dict[str, object]:
 
 def _frozen(value: object) -> object:
     if isinstance(value, Mapping):
-        return tuple((str(k), _frozen(v)) for k, v in value.items())
+        return tuple(
+            (_frozen(k) if isinstance(k, tuple) else str(k), _frozen(v)) for k, v in value.items()
+        )
     if isinstance(value, Decimal):  # of a configuration file
         return float(value)
     return tuple(_frozen(v) for v in value) if isinstance(value, list | tuple) else value

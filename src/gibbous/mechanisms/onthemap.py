@@ -206,12 +206,8 @@ def claim(one: Onthemap) -> Claim:
 
 def _parameters(one: Onthemap) -> dict[str, object]:
     """Parameters as JSON values; public geography by size and digest."""
-    public = (
-        ("origins", one.origins),
-        ("destinations", one.destinations),
-        ("earlier", one.earlier),
-    )
-    places = {name: value.to_json() for name, value in public if value is not None}
+    public = {name: getattr(one, name) for name in ("origins", "destinations", "earlier")}
+    places = {name: value.to_json() for name, value in public.items() if value is not None}
     return as_json(one) | {"keep": [list(step) for step in one.keep]} | places
 
 
@@ -252,12 +248,14 @@ def _check_choices(one: Onthemap) -> None:
     _check_keep(one)
     if one.bound == "printed":
         theorem44_limit(_left(one), one.delta, 1)
-    if one.coarsen and (one.keep or one.spread or one.level or one.accept == "good"):
+    alone = not one.coarsen and one.coarsen_by != "distance"
+    if alone or (one.coarsen and (one.keep or one.spread or one.level or one.accept == "good")):
+        other = "without coarsen" if alone else "with keep, spread, level or accept='good'"
         raise ParameterError(
             "COARSENONLY",
-            "coarsen was given with keep, spread, level or accept='good'.",
-            "It makes regions of its own, all alike to the draw; reach may limit them.",
-            "Leave out the other option.",
+            f"{'coarsen_by' if alone else 'coarsen'} was given {other}.",
+            "coarsen makes regions of its own, all alike to the draw; reach may limit them.",
+            f"{'Give coarsen' if alone else 'Leave out the other option'}.",
         )
     distances = (one.keep or one.reach or one.coarsen) and (
         one.origins is None or one.destinations is None

@@ -73,17 +73,18 @@ def as_texts(weights: Mapping[object, object] | Sequence[str]) -> tuple[str, ...
     """Weights in their one written form, sorted: the order in which they were said says nothing.
 
     Args:
-        weights: {"age": 2, ("age", "income"): 5}, or the texts "age=2" and "age*income=5".
+        weights: {"age": 2, ("age", "income"): 5}, its items, or the texts "age=2" and "age*income=5".
     Raises:
         ParameterError: a weight that is not a number between LEAST and MOST, or is given twice.
     """
-    if isinstance(weights, Mapping):
-        pairs = [(JOIN.join(k) if isinstance(k, tuple) else k, v) for k, v in weights.items()]
-    else:
-        pairs = [(text.rpartition("=")[::2]) for text in map(str, weights)]
+    items = weights.items() if isinstance(weights, Mapping) else weights
     found: dict[str, str] = {}
-    for name, value in pairs:
-        key, number = str(name).strip(), _number(value)
+    for one in items:
+        name, value = (
+            one if isinstance(one, tuple) and len(one) == 2 else str(one).rpartition("=")[::2]
+        )
+        key = JOIN.join(map(str, name)) if isinstance(name, tuple) else str(name).strip()
+        number = _number(value)
         if not key or number is None or key in found:
             raise ParameterError(
                 "WEIGHTS",

@@ -18,12 +18,13 @@ Sensitive = tuple[tuple[int, float], ...]
 
 
 def as_texts(given: Mapping[object, object] | Sequence[object] | str) -> tuple[str, ...]:
-    """Columns and their l in one written form, sorted, of {"disease": 2} or texts "disease=2".
+    """Columns and their l in one written form, sorted, of {"disease": 2}, its items, or texts "disease=2".
 
     ParameterError where l is no number above 1, or a column is there twice.
     """
     texts = (given,) if isinstance(given, str) else given
-    pairs = [*texts.items()] if isinstance(texts, Mapping) else [_cut(text) for text in texts]
+    items = texts.items() if isinstance(texts, Mapping) else texts
+    pairs = [one if isinstance(one, tuple) and len(one) == 2 else _cut(one) for one in items]
     found: dict[str, str] = {}
     for name, value in pairs:
         key, l = str(name).strip(), _number(value)  # noqa: E741
