@@ -118,10 +118,6 @@ def _words(text: str, kind: str = "nominal") -> Declared:
     return Declared(kind=kind, levels=tuple(text.split()))
 
 
-def _names(text: str) -> Declared:
-    return Declared(kind="nominal", levels=tuple(text.split(", ")))
-
-
 def _whole(first: int, last: int, kind: str = "ordinal") -> Declared:
     return Declared(kind=kind, levels=tuple(range(first, last + 1)))
 
@@ -182,10 +178,6 @@ LISTS = (
     Entry(r"(.*_)?country(_?(code|iso2?))?", (_words(_COUNTRIES),), "ISO 3166-1 alpha-2"),
     Entry(r"(.*_)?country_?(code_?|iso_?)?3", (_words(_COUNTRIES_3),), "ISO 3166-1 alpha-3"),
     Entry(
-        r"(.*_)?country_?name", (_names(_COUNTRY_NAMES),), "English names, former ones among them"
-    ),
-    Entry(r"(.*_)?(us_?)?state_?name", (_names(_STATE_NAMES),), "US states and DC"),
-    Entry(
         r"(.*_)?icd(_?10)?_?chapter",
         (_words(_CHAPTERS, "ordinal"), _whole(1, 22)),
         "ICD-10, chapters I to XXII (WHO)",
@@ -194,9 +186,10 @@ LISTS = (
 
 
 def text_lists() -> list[tuple[str, ...]]:
-    """The lists whose codes are texts."""
+    """The lists whose codes are texts, and names: these differ too much to be suggested as levels."""
     texts = (f.levels for entry in LISTS for f in entry.facts if f.levels)
-    return [tuple(map(str, levels)) for levels in texts if isinstance(levels[0], str)]
+    codes = [tuple(map(str, levels)) for levels in texts if isinstance(levels[0], str)]
+    return [*codes, *(tuple(names.split(", ")) for names in (_COUNTRY_NAMES, _STATE_NAMES))]
 
 
 KEYS = re.compile(
