@@ -43,8 +43,8 @@ def text(page: str) -> str:
 
 
 def handles() -> int:
-    """Open handles of this process on the files of the ledger."""
-    found, name = 0, default_path().name
+    """Open handles of this process on the files of the ledger of this test, and of no earlier one."""
+    found, name = 0, str(default_path().resolve())
     for one in Path("/proc/self/fd").iterdir():
         try:
             found += name in os.readlink(one)
