@@ -151,6 +151,8 @@ def test_states_that_few_rows_have_are_levels_where_others_show_the_list() -> No
         (("USA", "MEX", "CAN", "DEU", "FRA"), {"JPN"}, 249),
         (("USA", "MEX", "CAN", "DEU"), set(), 0),  # four short texts may be anything
         (("Mexico", "Madam", "Monsieur"), set(), 0),
+        (("Mexico", "Canada", "Unknown", "other"), {"Cuba"}, 243),
+        (("unknown", "other"), set(), 0),
     ],
 )
 def test_a_public_list_is_taken_as_its_texts_are_written(

@@ -74,9 +74,7 @@ def settle(combinator: Any) -> None:
         object.__setattr__(combinator, name, value)
     kept = {k: v for k, v in options.items() if k not in known or v != known[k]}
     object.__setattr__(combinator, "options", tuple(sorted(kept.items())))
-    written = as_json(
-        made(combinator)
-    )  # after its own checks; in the one form that it writes them in
+    written = as_json(made(combinator))  # the method checks them, and has one form of each
     object.__setattr__(combinator, "options", tuple((k, _frozen(written[k])) for k in sorted(kept)))
 
 

@@ -8,13 +8,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from gibbous.read.public_lists import text_lists
+from gibbous.read.text_forms import MAYBE
 
 ALIKE = 5  # texts that are written alike, from which on others are looked for
-NAMES, LONG = (
-    2,
-    4,
-)  # so many are enough where each has so many letters: Mexico and France, unlike ME and FR
+NAMES, LONG = 2, 4  # so many do where each has so many letters: Mexico and France, unlike ME and FR
 MOSTLY = 0.8  # of the texts, from which on a public list is theirs
+REST = {*MAYBE, "other"}  # texts that stand beside those of any list
 CLEAR = (
     2.0  # standard deviations above which such a code is a level: by noise alone one in forty is
 )
@@ -44,8 +43,9 @@ def code_list(kept: Iterable[str]) -> tuple[str, ...]:
     shared, _, public = max(
         (len(texts.keys() & levels), -len(levels), levels) for levels in _written_lists()
     )
-    least = NAMES if all(len(text) >= LONG for text in texts) else ALIKE
-    listed = dict.fromkeys(public if shared >= max(least, MOSTLY * len(texts)) else ())
+    telling = [text for text in texts if text.lower() not in REST]
+    least = NAMES if all(len(text) >= LONG for text in telling) else ALIKE
+    listed = dict.fromkeys(public if shared >= max(least, MOSTLY * len(telling)) else ())
     for text in texts:
         if code := _FORM.fullmatch(text):
             numbers[code[1], len(code[2])].append(int(code[2]))
