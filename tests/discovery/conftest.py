@@ -60,6 +60,6 @@ def bought_from(
     """The schema that so much buys of any source."""
     parts = Parts(Fraction(rho), Fraction(1, 10**9), known, "add_remove")
     curator = kind(engine_of(source, known), PLENTY, known.schema(), relation="add_remove")
-    schema = bought_schema(curator, known, parts)
+    schema, _ = bought_schema(curator, known, parts)
     curator.close()
     return schema

@@ -94,7 +94,7 @@ def bought_often(runs: int, parts: Parts, *, alone: bool, true_rows: bool = Fals
         patch.setattr(_bought_schema, "outline", watched)
         for _ in range(runs):
             curator = TextCurator(engine, PLENTY, known.schema(), relation="add_remove")
-            out.append((bought_schema(curator, known, parts), seen[-1]))
+            out.append((bought_schema(curator, known, parts)[0], seen[-1]))
     return out
 
 

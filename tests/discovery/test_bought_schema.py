@@ -381,8 +381,26 @@ def test_there_are_no_bounds_where_much_lies_beyond_what_stands_out(
         assert column.edges[-1] > 10**7
 
 
-def test_one_number_far_from_the_others_does_not_make_them_codes_and_each_code_has_a_bin() -> None:
-    ages, codes = (*range(1, 30), 999), tuple(range(100, 400, 25))
+def test_neither_one_far_number_nor_rounding_makes_codes_and_each_code_has_a_bin() -> None:
+    ages, codes = (*range(1, 30), 999), tuple(range(101, 401, 25))
+    hours = (
+        40,
+        50,
+        45,
+        60,
+        35,
+        20,
+        30,
+        55,
+        25,
+        15,
+        70,
+        38,
+        48,
+        41,
+        36,
+        43,
+    )  # rounded, and others beside
     plan = Outline("x", "numeric", missing=False, present=12_000.0, sigma=1.0, integer=True)
     edges = np.array(grid_columns(plan)[0].edges)
 
@@ -395,6 +413,7 @@ def test_one_number_far_from_the_others_does_not_make_them_codes_and_each_code_h
         return found
 
     assert len(column(ages).edges) == 2
+    assert len(column(hours).edges) == 2
     bins = column(codes).edges
     assert all({float(code), float(code + 1)} <= set(bins) for code in codes)
     assert bins[-1] > codes[-1] + 1

@@ -16,7 +16,7 @@ from gibbous.core.moment import Moment
 from gibbous.core.plan import Plan
 from gibbous.core.recode import Change
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Cells, Counts, NoiseInfo, Sparse, Table, Tables
+from gibbous.core.tables import Cells, Counts, KnownCounts, NoiseInfo, Sparse, Table, Tables
 
 Words64 = Callable[[int], np.ndarray]
 """Uniform 64-bit words from the operating system: words(count) -> uint64 (count,)."""
@@ -229,6 +229,10 @@ class CuratorLike(Protocol):
     def measure(self) -> Measure:
         """In which Gaussian purchases of this run are priced: that of its plan."""
 
+    @property
+    def known_counts(self) -> Mapping[int, KnownCounts]:
+        """Noisy counts of columns, by position, that this run paid for before the method."""
+
     def noisy_counts(self, contexts: Sequence[Context], noise: Noise) -> tuple[Table, ...]:
         """Count and add noise once; the whole batch is one joint release of len(contexts) tables.
 
@@ -267,11 +271,13 @@ class CuratorLike(Protocol):
         Charges noise.moment_cost(moment, relation, max_rows) each.
         """
 
-    def recoded(self, changes: Mapping[int, Change]) -> CuratorLike:
+    def recoded(self, changes: Mapping[int, Change], *, known: bool = True) -> CuratorLike:
         """The same run, with the same budget, seen under a coarser public schema; costs nothing.
 
         Args:
             changes: public maps by column position: from the schema, or from noisy tables.
+            known: with `known_counts` of the columns that stay as they are; False: without any, for
+                noise of its own.
         """
 
     def on_parts(

@@ -104,6 +104,19 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class KnownCounts:
+    """Noisy counts of the codes of one column that were paid for before a method runs. Public.
+
+    Attributes:
+        values: float64 (levels,), in rows.
+        variances: float64 (levels,), of the noise; inf where a code was not counted.
+    """
+
+    values: np.ndarray
+    variances: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Merged:
     """Levels of one column that a model does not tell apart. Public.
 

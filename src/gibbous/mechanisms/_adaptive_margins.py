@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from gibbous.core.protocols import CuratorLike
-from gibbous.core.tables import Counts
-from gibbous.mechanisms._adaptive_model import Known, bought, outer
+from gibbous.core.tables import Counts, KnownCounts
+from gibbous.mechanisms._adaptive_model import Known, bought, followed, outer
 from gibbous.mechanisms._adaptive_rounds import LOOK, LOUD_ERROR, Split, measured
 from gibbous.privacy.calibrate.scales import steps
 from gibbous.structure.cliques import (
@@ -24,30 +24,48 @@ from gibbous.structure.cliques import (
     whole,
 )
 from gibbous.structure.contexts import margins as one_ways
+from gibbous.structure.known_counts import with_known_counts
 
 TIED, BLURRED = 0.9, 0.35
 """Columns are tied whose pairs are on average TIED x records from independence or more, in L1 distance; where
 chance takes independent records far, by the same share of what is left up to 2 x records. That is looked for
 where pairs would get less, up to a 1-way error of BLURRED."""
+PARTS = 8  # of the price of a column's 1-way table: so finely it is divided where some was bought before
 TIED_SHARE = Fraction(1, 5)  # of rho, on 1-way tables of few records in tied columns
 
 
 def measure_margins(
-    curator: CuratorLike, known: Known, split: Split, *, price: Fraction, left: Fraction
+    curator: CuratorLike,
+    known: Known,
+    split: Split,
+    *,
+    price: Fraction,
+    left: Fraction,
+    columns: Sequence[int] | None = None,
 ) -> tuple[Known, Fraction]:
-    """Spend: all 1-way tables at a price, or at what is left; nothing where that is 0."""
-    price, tables = min(price, left), len(split.schema)
+    """Spend: 1-way tables (of all columns if none are named) at a price, or what is left; nothing at 0."""
+    contexts, price = one_ways(split.schema), min(price, left)
+    own = range(len(contexts)) if columns is None else columns
     if price <= 0:
         return known, left
-    noise = split.budget.noise(price, tables)
-    known = bought(known, curator.noisy_counts(one_ways(split.schema), noise))
-    return known, left - split.budget.cost(noise, tables)
+    noise = split.budget.noise(price, len(own))
+    known = bought(known, curator.noisy_counts([contexts[j] for j in own], noise))
+    return known, left - split.budget.cost(noise, len(own))
+
+
+def reckoned(known: Known, counts: Mapping[int, KnownCounts]) -> Known:
+    """With what was bought of columns before: free."""
+    return followed(replace(known, components=with_known_counts(known.components, counts)))
 
 
 def topped_up(
     curator: CuratorLike, known: Known, split: Split, left: Fraction
 ) -> tuple[Known, Fraction]:
-    """Spend: more of the 1-way tables; less where records are few and a look shows tied columns."""
+    """Spend: more of the 1-way tables; less where records are few and a look shows tied columns.
+
+    A column that was counted before is bought for as many `PARTS` of its price as bring it to where the
+    others come.
+    """
     price, error = split.top_up(known.rows), split.one_way_error(known.rows)
     limits = split.limits  # levels are not merged yet, but memory was planned for what they will be
     most = min(limits.all_cells, split.two_way)
@@ -56,7 +74,30 @@ def topped_up(
         left -= split.budget.pick_price(split.budget.pick_epsilon(split.rho * LOOK))
         if tied(curator, known, looked, split):
             price = split.rho * TIED_SHARE - split.first
-    return measure_margins(curator, known, split, price=price, left=left)
+    price = min(price, left)
+    for part, columns in parts_of(curator, known, split, price).items():
+        own = price * part * Fraction(len(columns), len(split.schema))
+        known, left = measure_margins(curator, known, split, price=own, left=left, columns=columns)
+    return known, left
+
+
+def parts_of(
+    curator: CuratorLike, known: Known, split: Split, price: Fraction
+) -> dict[Fraction, list[int]]:
+    """Columns by the part of an equal share of a price that each needs, of those that need any."""
+    found: dict[Fraction, list[int]] = {}
+    tables = len(split.schema)
+    if price <= 0:
+        return found
+    noise, first = (split.budget.noise(one, tables).info() for one in (price, split.first))
+    for j in range(tables):
+        part = Fraction(1)
+        if j in curator.known_counts:
+            ahead = known.components.found[(j,)].precision - 1 / first.variance
+            part = Fraction(max(0, round(PARTS * (1 - ahead * noise.variance))), PARTS)
+        if part:
+            found.setdefault(part, []).append(j)
+    return found
 
 
 def tied(curator: CuratorLike, known: Known, looked: Sequence[Clique], split: Split) -> bool:

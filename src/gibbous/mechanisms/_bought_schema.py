@@ -16,7 +16,7 @@ from gibbous.core.discovery import Discovery
 from gibbous.core.plan import Spend
 from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Dense, Table
+from gibbous.core.tables import Dense, KnownCounts, Table
 from gibbous.encode.cell_text import CLASSES, CLOCK, classes, lenient_codes, plain_text, whole_text
 from gibbous.privacy.noise import Gaussian, Thresholded, gaussian_for, selecting_for
 from gibbous.privacy.text_curator import TextCurator
@@ -45,6 +45,7 @@ from gibbous.structure.code_lists import (
     numbers_beside,
 )
 from gibbous.structure.contexts import margins
+from gibbous.structure.known_counts import counts_of_levels
 
 PROOF = "docs/proofs/discovery.md"
 SHARES = {
@@ -163,15 +164,21 @@ class Parts:
         return self.rho * self.shares[what]
 
 
-def bought_schema(curator: TextCurator, known: Discovery, parts: Parts) -> Schema:
-    """Spend: kinds, levels and bounds, each with its share of `parts`."""
+def bought_schema(
+    curator: TextCurator, known: Discovery, parts: Parts
+) -> tuple[Schema, dict[str, KnownCounts]]:
+    """Spend: kinds, levels and bounds, each with its share of `parts`.
+
+    Returns:
+        The schema, and what was counted of the levels of its columns on the way.
+    """
     columns = dict[str, Column]()
     parts, plans = _outlined(curator, known, parts)
     for name, levels in known.levels:
         columns[name] = stated_column(plans[name], levels)
     columns |= {name: between(plans[name], *ends) for name, ends in known.bounds}
     columns |= {name: clock_column(plan) for name, plan in plans.items() if plan.kind == CLOCK}
-    parts, atoms = _with_levels(curator, parts, plans, columns)
+    parts, atoms, counts = _with_levels(curator, parts, plans, columns)
     numbers = [
         plan for name, plan in plans.items() if name not in columns and plan.kind != "levels"
     ]
@@ -182,7 +189,7 @@ def bought_schema(curator: TextCurator, known: Discovery, parts: Parts) -> Schem
     if not names:
         names, left = [left[0]], left[1:]
         columns[names[0]] = nothing_column(names[0])
-    return Schema(tuple(columns[name] for name in names), known.unit, ignore=left)
+    return Schema(tuple(columns[name] for name in names), known.unit, ignore=left), counts
 
 
 def _outlined(
@@ -225,26 +232,26 @@ def _with_levels(
     parts: Parts,
     plans: dict[str, Outline],
     columns: dict[str, Column],
-) -> tuple[Parts, dict[str, list[int]]]:
+) -> tuple[Parts, dict[str, list[int]], dict[str, KnownCounts]]:
     """Add the columns of levels: those that one look shows whole, and the others after a second look.
 
-    Numbers beside text that turn out to be codes are levels, too. The second look counts all codes that are
-    written as those of the first, the whole numbers near them, and missing cells; a column gets the more
-    of it, the more cells the first look did not hold.
+    Numbers beside text may turn out to be codes. The second look counts all codes that are written as those
+    of the first, whole numbers near them, and missing cells; columns that lost more cells get more of it.
 
     Returns:
         What is left of the budget; of columns that were asked and have no levels, whole numbers that
-        many rows have, the most frequent first.
+        many rows have, the most frequent first; of the columns of levels, what was counted.
     """
     atoms: dict[str, list[int]] = {}
+    counts: dict[str, KnownCounts] = {}
     lists: dict[str, tuple[str, ...]] = {}
 
-    def settle(names: Sequence[str], sigma: float) -> None:
-        for name in names:
-            listed = bool(lists.get(name))
-            column = levels_column(plans[name], kept[name], sigma, listed=listed)
+    def settle(seen: Mapping[str, Mapping[str, int]], sigma: float) -> None:
+        for name in seen:
+            column = levels_column(plans[name], kept[name], sigma, listed=bool(lists.get(name)))
             if column is not None:
                 columns[name] = column
+                counts[name] = counts_of_levels(column, seen[name], sigma)
             elif plans[name].integer:
                 atoms[name] = [int(t) for t in sorted(kept[name], key=lambda t: -kept[name][t])]
 
@@ -264,22 +271,22 @@ def _with_levels(
             plans[name] = replace(plans[name], kind="levels", integer=False, decimals=None)
     asked = [name for name in asked if plans[name].kind == "levels" or plans[name].integer]
     lost = {name: missed(plans[name], kept[name], sigma) for name in asked}
-    settle([name for name in asked if not lost[name]], sigma)
+    settle({name: kept[name] for name in asked if not lost[name]}, sigma)
     numbers = [n for n, plan in plans.items() if n not in columns and plan.kind != "levels"]
     again = {n: lost[n] * (LISTED if plans[n].integer else 1) for n in asked if lost[n]}
     left, shares = parts.divided(list(again.values()), len(numbers))
     for name, share in zip(again, shares, strict=True):
         noise = left.selecting(len(again), share)
-        whole, texts = plans[name].integer, kept[name]
-        scale = noise.info().scale
+        whole, texts, scale = plans[name].integer, kept[name], noise.info().scale
         clear = held_from(plans[name].present, scale) if whole else CLEAR * scale
         lists[name] = numbers_beside(texts, FEW) if whole else code_list(texts)
         more = _texts(curator, plans, [name], noise, {name: (ABSENT, *lists[name])})[name]
         absent = more.pop(ABSENT) > clear_of_noise(parts.columns) * scale
         plans[name] = replace(plans[name], missing=plans[name].missing or absent)
-        kept[name] |= {text: rows for text, rows in more.items() if rows > clear}
-        settle([name], scale)
-    return left, atoms
+        seen = {text: rows for text, rows in more.items() if rows > clear}
+        kept[name] |= seen
+        settle({name: seen}, scale)
+    return left, atoms, counts
 
 
 def _texts(

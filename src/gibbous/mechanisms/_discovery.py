@@ -91,10 +91,12 @@ class Discovering:
         assert parts.method is not None
         if not isinstance(curator, TextCurator):  # a rehearsal, which has no records
             return parts.method.run(curator, rows, sets)
-        schema = bought_schema(curator, self.known, parts)
+        schema, counts = bought_schema(curator, self.known, parts)
+        known = {schema.names.index(name): one for name, one in counts.items()}
         with in_account("zcdp"):
             method = with_paid_facts(parts.method, schema)
-            return method.run(curator.coded(schema, lenient_codes, column_numbers), rows, sets)
+            view = curator.coded(schema, lenient_codes, column_numbers, known)
+            return method.run(view, rows, sets)
 
     def parts(self, rows: int | None = None, sets: int = 1) -> Parts:
         """How the budget is divided; the same for all data.
@@ -190,7 +192,7 @@ class SchemaAlone:
     def bought(self, curator: CuratorLike) -> Schema:
         """Spend: the schema."""
         assert isinstance(curator, TextCurator)
-        return bought_schema(curator, self.known, self._parts())
+        return bought_schema(curator, self.known, self._parts())[0]
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables | Codes:
         """Nothing: there are no rows."""

@@ -17,7 +17,12 @@ from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Tables
 from gibbous.mechanisms import _plans
-from gibbous.mechanisms._adaptive_margins import measure_at_once, measure_margins, topped_up
+from gibbous.mechanisms._adaptive_margins import (
+    measure_at_once,
+    measure_margins,
+    reckoned,
+    topped_up,
+)
 from gibbous.mechanisms._adaptive_model import Known, begun, changes, concluded, finished
 from gibbous.mechanisms._adaptive_rounds import (
     USUAL_SHARE,
@@ -134,6 +139,7 @@ class AdaptiveGibbs:
         drawn = with_zeros(schema)  # what the rules make impossible is left out of the model, too
         split, known = self._split(schema, curator.measure), Known(drawn, drawn)
         known, left = measure_margins(curator, known, split, price=split.first, left=split.rho)
+        known = reckoned(known, curator.known_counts)
         known, left = topped_up(curator, known, split, left)
         known = begun(known, split.limits)
         merged = changes(known.model.merged)

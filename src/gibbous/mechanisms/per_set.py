@@ -121,9 +121,11 @@ class PerSet:
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:
         """Spend: the method inside, once for every set."""
         found: list[Tables] = []
+        shared = sets > 1 and curator.known_counts
+        own = curator.recoded({}, known=False) if shared else curator
         for number, one in enumerate(self._split(curator.schema, sets)[0]):
             curator.report("sets", number, sets)
-            tables = one.run(curator, rows, 1)
+            tables = one.run(own, rows, 1)
             assert isinstance(tables, Tables)
             found.append(tables)
         _inner.one_schema(found, curator.schema, "set")

@@ -30,7 +30,7 @@ from gibbous.core.protocols import (
 from gibbous.core.recode import Change, recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.secret import Secret
-from gibbous.core.tables import Counts, Table
+from gibbous.core.tables import Counts, KnownCounts, Table
 from gibbous.privacy import entropy
 from gibbous.privacy.calibrate.gdp import choice_price
 from gibbous.privacy.purse import Purse
@@ -55,6 +55,7 @@ class Curator(Secret):
     __slots__ = (
         "_cache",
         "_engine",
+        "_known",
         "_progress",
         "_purse",
         "_relation",
@@ -81,6 +82,7 @@ class Curator(Secret):
         self._cache: dict[Context, Counts] = {}
         self._scores: WeakKeyDictionary[Any, np.ndarray] = WeakKeyDictionary()
         self._views: list[Curator] = []
+        self._known: Mapping[int, KnownCounts] = {}
 
     def __repr__(self) -> str:
         return f"<Curator, {'open' if self._engine else 'closed'}>"
@@ -99,6 +101,11 @@ class Curator(Secret):
     def measure(self) -> Measure:
         """In which Gaussian purchases of this run are priced: what was reserved says it."""
         return self._purse.budget.measure
+
+    @property
+    def known_counts(self) -> Mapping[int, KnownCounts]:
+        """Noisy counts that were paid for before the method; a random part has none."""
+        return self._known
 
     @property
     def max_rows(self) -> int:
@@ -181,10 +188,12 @@ class Curator(Secret):
             for secret, noise in zip(found, noises, strict=True)
         )
 
-    def recoded(self, changes: Mapping[int, Change]) -> Curator:
+    def recoded(self, changes: Mapping[int, Change], *, known: bool = True) -> Curator:
         """A view under a coarser public schema, with the same budget; free; closed with this curator."""
         engine, schema = self._open().recoded(changes), recoded_schema(self._schema, changes)
-        return self._view(engine, self._purse, schema)
+        view = self._view(engine, self._purse, schema)
+        view._known = {j: one for j, one in self._known.items() if known and j not in changes}
+        return view
 
     def on_parts(
         self, parts: int, work: Callable[[Curator, int], T], *, memory: int = 0

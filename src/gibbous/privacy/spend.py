@@ -33,7 +33,7 @@ from gibbous.core.protocols import (
 from gibbous.core.recode import Change, recoded_schema
 from gibbous.core.request import Privacy
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Counts, Table, Tables
+from gibbous.core.tables import Counts, KnownCounts, Table, Tables
 from gibbous.privacy import entropy
 from gibbous.privacy.curator import Curator
 from gibbous.privacy.ledger import Hold, Ledger
@@ -207,6 +207,7 @@ class _Nobody:
     ) -> None:
         self.schema, self.relation, self.measure = schema, relation, measure
         self._parts = parts
+        self.known_counts: Mapping[int, KnownCounts] = {}
 
     def noisy_counts(self, contexts: Sequence[Context], noise: Noise) -> tuple[Table, ...]:
         self._asked(contexts)
@@ -231,7 +232,7 @@ class _Nobody:
     def draw(self, contexts: Sequence[Context], draw: RowDraw, rows: int) -> Codes:
         self._asked(contexts)
 
-    def recoded(self, changes: Mapping[int, Change]) -> _Nobody:
+    def recoded(self, changes: Mapping[int, Change], *, known: bool = True) -> _Nobody:
         coarser = recoded_schema(self.schema, changes)
         return _Nobody(coarser, self.relation, self.measure, self._parts)
 

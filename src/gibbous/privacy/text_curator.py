@@ -10,7 +10,7 @@ import numpy as np
 from gibbous.core.errors import PrivacyRefused
 from gibbous.core.protocols import How, Noise, TextRecords
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Dense, Sparse
+from gibbous.core.tables import Dense, KnownCounts, Sparse
 from gibbous.privacy.curator import Curator
 from gibbous.privacy.noise import Thresholded
 
@@ -70,15 +70,24 @@ class TextCurator(Curator):
             )
         return tuple(kept)
 
-    def coded(self, schema: Schema, how: How, numbers: How | None = None) -> Curator:
+    def coded(
+        self,
+        schema: Schema,
+        how: How,
+        numbers: How | None = None,
+        known: Mapping[int, KnownCounts] | None = None,
+    ) -> Curator:
         """The same run with its records coded under a public schema, and the same budget; free.
 
         Args:
             schema: from public facts and from what was bought.
             how: the code of each text: public, and a function of one text at a time.
             numbers: as `how`, the number of each text in a column of bounds alone.
+            known: what was bought of columns of levels, by position.
         """
-        return self._view(self._text().coded(schema, how, numbers), self._purse, schema)
+        view = self._view(self._text().coded(schema, how, numbers), self._purse, schema)
+        view._known = known or {}
+        return view
 
     def _text(self) -> TextRecords:
         engine = self._open()

@@ -178,7 +178,7 @@ def bounded_column(
         return Column(plan.name, kind, levels, missing=plan.missing, sources=facts)
     last = max(last, first + 1)
     cuts: set[float] = set()
-    if gaps(atoms):
+    if gaps(atoms) and not heaped(atoms):
         facts = bought("bounds", "bins", "missing", kind=plan.stated)
         last = max(last, max(atoms) + 2)  # the last code has a bin of its own, too
         cuts = {
@@ -207,9 +207,14 @@ def codes_after_all(plan: Outline, kept: Mapping[str, int]) -> bool:
     """Whether many texts of doubtful numbers hold many cells: whole ones with gaps, and not rounded."""
     if not plan.unsure or len(kept) < SOME_CODES or CODED * sum(kept.values()) < plan.present:
         return False
-    numbers = [int(text) for text in kept] if plan.integer else []
-    heaped = 2 * sum(number % HEAP == 0 for number in numbers) > len(numbers)  # as of hours a week
-    return not plan.integer or (gaps(numbers) and not heaped)
+    numbers = [int(t) for t in sorted(kept, key=lambda t: -kept[t])] if plan.integer else []
+    return not plan.integer or (gaps(numbers) and not heaped(numbers))
+
+
+def heaped(numbers: Sequence[int]) -> bool:
+    """Whether most of the first of some whole numbers are rounded: hours a week are, codes are not."""
+    first = numbers[:CODES]
+    return 2 * sum(number % HEAP == 0 for number in first) > len(first)
 
 
 def levels_column(
