@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from gibbous.structure.rank_moments import ranked
+from gibbous.structure.rank_moments import contrast, halved, halves, ranked
 from gibbous.structure.smoothing import estimated, rake
 
 
@@ -58,3 +58,58 @@ def test_what_noise_explains_and_codes_without_a_rank_change_nothing() -> None:
     # A column of which one level alone is in order has no ranks to follow.
     counts = 1_000 * cells + 300 * np.eye(8)
     assert np.allclose(ranked(cells, counts, 1.0, own, (1, 8)), cells)
+
+
+def sides(shares: np.ndarray) -> float:
+    """Covariance of being above the middle, by a loop over cells."""
+    own = (shares.sum(1), shares.sum(0))
+    cuts = [halves(one, len(one)) for one in own]
+    above = [float(one[cut == 1].sum()) for one, cut in zip(own, cuts, strict=True)]
+    both = sum(
+        shares[i, j]
+        for i in range(len(shares))
+        for j in range(len(shares.T))
+        if cuts[0][i] and cuts[1][j]
+    )
+    return float(both) - above[0] * above[1]
+
+
+@pytest.mark.parametrize("correlation", [0.1, -0.5])
+def test_the_sides_of_two_middles_bring_back_the_rank_dependence_of_independent_cells(
+    correlation: float,
+) -> None:
+    cells = normal_cells(correlation)
+    own = [cells.sum(1), cells.sum(0)]
+    even = np.multiply.outer(*own)
+
+    found = halved(even, own, (16, 16), sides(cells), 1e-9)
+
+    assert sides(found) == pytest.approx(sides(cells), abs=1e-4)
+    assert spearman(found) == pytest.approx(spearman(cells), abs=0.005)
+    assert np.allclose(found.sum(0), own[1])
+    assert np.allclose(found.sum(1), own[0], atol=1e-6)
+    # Of what is left, as much is kept as noise does not explain.
+    error = abs(sides(cells)) / 2
+    assert sides(halved(even, own, (16, 16), sides(cells), error)) == pytest.approx(
+        sides(cells) * 3 / 4, abs=1e-4
+    )
+    assert halved(even, own, (16, 16), sides(cells), 2.1 * error) is even
+
+
+def test_halves_are_cut_nearest_to_the_middle_and_codes_after_the_levels_have_no_side() -> None:
+    own = np.array([0.1, 0.2, 0.3, 0.2, 0.1, 0.1])
+
+    assert halves(own, 5).tolist() == [
+        0,
+        0,
+        1,
+        1,
+        1,
+        2,
+    ]  # .3 / .9 below; .6 / .9 is further from a half
+    assert halves(np.array([0.9, 0.05, 0.05]), 3).tolist() == [0, 1, 1]
+    assert halves(np.array([0.05, 0.05, 0.9]), 3).tolist() == [0, 0, 1]
+    weights = contrast(own, halves(own, 5))[halves(own, 5)]
+    assert float(weights @ own) == pytest.approx(0)
+    assert weights[2] - weights[0] == pytest.approx(1)
+    assert weights[5] == 0

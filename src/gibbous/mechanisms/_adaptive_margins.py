@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,7 +10,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from gibbous.core.exact import exact
 from gibbous.core.protocols import CuratorLike
+from gibbous.core.recode import Groups
 from gibbous.core.tables import Counts, KnownCounts
 from gibbous.mechanisms._adaptive_model import Known, bought, followed, outer
 from gibbous.mechanisms._adaptive_rounds import LOOK, LOUD_ERROR, Split, measured
@@ -25,11 +28,14 @@ from gibbous.structure.cliques import (
 )
 from gibbous.structure.contexts import margins as one_ways
 from gibbous.structure.known_counts import with_known_counts
+from gibbous.structure.rank_moments import contrast, halves
 
 TIED, BLURRED = 0.9, 0.35
 """Columns are tied whose pairs are on average TIED x records from independence or more, in L1 distance; where
 chance takes independent records far, by the same share of what is left up to 2 x records. That is looked for
 where pairs would get less, up to a 1-way error of BLURRED."""
+HALVES = Fraction(1, 50)  # of rho at most: on which side of the middles of two columns rows are
+SIDES_TOLD, SIDES_BLURRED = 0.005, 0.04  # standard deviations of a correlation of the sides
 PARTS = 8  # of the price of a column's 1-way table: so finely it is divided where some was bought before
 TIED_SHARE = Fraction(1, 5)  # of rho, on 1-way tables of few records in tied columns
 
@@ -124,6 +130,41 @@ def tied(curator: CuratorLike, known: Known, looked: Sequence[Clique], split: Sp
         accounting=split.budget.measure,
     )
     return picked == 0
+
+
+def measure_halves(
+    curator: CuratorLike, known: Known, split: Split, left: Fraction
+) -> tuple[Known, Fraction]:
+    """Spend: of each two ordered columns, how many rows are below and above the middles of both.
+
+    As much as tells a correlation of the sides to SIDES_TOLD, at most HALVES of rho; nothing where
+    that would not tell it to SIDES_BLURRED. The middles are those of noisy shares.
+    """
+    columns = known.seen.columns
+    cuts = {
+        j: halves(known.shares[j], column.bins)
+        for j, column in enumerate(columns)
+        if column.ordered and column.bins > 2
+    }
+    pairs_of = list(itertools.combinations(cuts, 2))
+    if not pairs_of:
+        return known, left
+    price = min(split.rho * HALVES, left)
+    told = 2 * split.budget.noise(price, len(pairs_of)).info().scale / known.rows
+    if told > SIDES_BLURRED:
+        return known, left
+    noise = split.budget.noise(price * exact(min(1.0, (told / SIDES_TOLD) ** 2)), len(pairs_of))
+    view = curator.recoded({j: Groups(sides) for j, sides in cuts.items()})
+    tables = view.noisy_counts([context_of(view.schema.sizes, one) for one in pairs_of], noise)
+    found: dict[Clique, tuple[float, float]] = {}
+    for pair, table in zip(pairs_of, tables, strict=True):
+        shape = tuple(view.schema.sizes[j] for j in pair)
+        weights = [contrast(known.shares[j], cuts[j])[:n] for j, n in zip(pair, shape, strict=True)]
+        product = np.multiply.outer(*weights).ravel()
+        error = noise.info().scale * math.sqrt(float(np.square(product).sum()))
+        both = float((product * table.cells.values.ravel()).sum())
+        found[pair] = both / known.rows, error / known.rows
+    return replace(known, halves=found), left - split.budget.cost(noise, len(pairs_of))
 
 
 def measure_at_once(curator: CuratorLike, known: Known, split: Split, left: Fraction) -> Known:

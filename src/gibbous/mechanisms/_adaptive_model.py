@@ -30,7 +30,7 @@ from gibbous.sampling.loglinear.laws import law, listable
 from gibbous.sampling.structural_zeros import possible_cells
 from gibbous.structure.cliques import Clique, Limits, goal_pairs
 from gibbous.structure.merging import MOST_GROUPS, kinds_of, merged_levels, most_groups
-from gibbous.structure.rank_moments import ranked
+from gibbous.structure.rank_moments import halved, ranked
 from gibbous.structure.smoothing import Component, Components, added, estimated, one_way, rake
 
 CHAINS = (4096, 50_000)
@@ -78,6 +78,7 @@ class Known:
         rows: noisy number of records, >= 1.
         estimates: of each measured clique the component they were made from, and its cells without their
             noise, with standard deviations; made by `fitted`.
+        halves: of two ordered columns the noisy covariance of being above their middles, and its error.
         model, chains: fitted to all that; `begun` makes the first ones.
     """
 
@@ -89,6 +90,7 @@ class Known:
     shares: tuple[np.ndarray, ...] = ()
     rows: float = 1.0
     estimates: Estimates = field(default_factory=dict)
+    halves: Mapping[Clique, tuple[float, float]] = field(default_factory=dict)
     model: LogLinear = field(default=None)  # type: ignore[assignment]
     chains: Chains = field(default=None)  # type: ignore[assignment]
 
@@ -330,7 +332,12 @@ def finished(known: Known) -> LogLinear:
             slack = near[pair].slack
             have = np.clip(have, near[pair].shares - slack, near[pair].shares + slack)
         smooth = (have + 1e-6 * outer(own)) * possible_cells(known.seen, pair)
-        goals.append(Goal(pair, rake(smooth + 1e-15, own)))
+        have = rake(smooth + 1e-15, own)
+        if pair in known.halves:
+            have = halved(
+                have, own, [known.seen.columns[j].bins for j in pair], *known.halves[pair]
+            )
+        goals.append(Goal(pair, have))
     natural = known.rows * 1.005
     closed = int(natural / math.ceil(natural / CLOSED) + 32)  # blocks of one size, none cut short
     gap = gap_of(model, chains, measured)

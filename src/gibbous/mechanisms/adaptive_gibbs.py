@@ -19,6 +19,7 @@ from gibbous.core.tables import Recipe, Tables
 from gibbous.mechanisms import _plans
 from gibbous.mechanisms._adaptive_margins import (
     measure_at_once,
+    measure_halves,
     measure_margins,
     reckoned,
     topped_up,
@@ -55,7 +56,9 @@ class AdaptiveGibbs:
     noisy number of rows: 1-way tables are topped up to 0.3 (e / 0.0078)^0.23 of rho, or 0.5 (e /
     0.072)^0.8 where that is more, at most nine tenths; where e >= 1, to all of it. For e from 0.072 to
     0.35, a choice for a hundredth of rho says whether pairs are on average 0.9 of the rows (L1) from
-    independence (more where chance alone takes them far); if so, 1-way tables have a fifth of rho. The
+    independence (more where chance alone takes them far); if so, 1-way tables have a fifth of rho. At most
+    a fiftieth buys, for each two ordered columns, how many rows are below and above the middles of both,
+    where that tells their correlation to 0.04; margins of the rows follow it. The
     rest buys picks at 1 / (16 columns) of it each, of which the share `choice` pays for choosing. After
     a round that moved the model by less than 0.65 of the expected error, a pick costs four times as
     much; from round 40 on, twice as much each round. The last round spends what is left. A round takes
@@ -145,7 +148,10 @@ class AdaptiveGibbs:
         merged = changes(known.model.merged)
         view = curator.recoded(merged) if merged else curator
         if left > split.rho * NOTHING:
-            measure = measure_at_once if split.at_once else measure_in_rounds
+            measure = measure_at_once
+            if not split.at_once:
+                known, left = measure_halves(view, known, split, left)
+                measure = measure_in_rounds
             known = concluded(measure(view, known, split, left))
         recipe = Recipe("loglinear", (), sweeps=self.sweeps)
         return Tables(schema, known.tables, recipe, model=finished(known))
