@@ -18,7 +18,7 @@ from gibbous.core.discovery import Discovery
 from gibbous.core.schema import Schema, Unit
 from gibbous.core.tables import KnownCounts
 from gibbous.encode.cell_text import column_numbers, lenient_codes
-from gibbous.mechanisms import _discovery, adaptive_gibbs
+from gibbous.mechanisms import adaptive_gibbs
 from gibbous.mechanisms._bought_schema import Parts, bought_schema
 from gibbous.privacy.curator import Curator
 from gibbous.privacy.noise import Gaussian, gaussian_for
@@ -232,34 +232,3 @@ def test_sets_with_noise_of_their_own_share_no_known_counts(method: str, shared:
         )
 
     assert seen == ([{0, 1, 2}] if shared else [set(), set()])
-
-
-def distance(frame: pl.DataFrame, runs: int) -> float:
-    """Mean distance of the released 1-way shares of bought levels from those of the records."""
-    apart = []
-    for _ in range(runs):
-        release = gb.synthesize(
-            frame,
-            Discovery.of(frame, Unit()),
-            gb.AdaptiveGibbs(epsilon=0.5, delta=1e-6),
-            rows=20_000,
-            ledger=gb.Ledger.ephemeral(),
-        )
-        for name in ("sex", "ward"):
-            shares = [
-                dict(one[name].value_counts(normalize=True).iter_rows())
-                for one in (frame, release.sets[0])
-            ]
-            levels = [str(v) for v in release.schema[name].levels]
-            apart.append(sum(abs(shares[0].get(v, 0) - shares[1].get(v, 0)) for v in levels))
-    return float(np.mean(apart))
-
-
-@pytest.mark.slow
-def test_a_release_is_nearer_to_the_records_than_without_them() -> None:
-    frame = table(2000)
-
-    with patched(_discovery, "bought_schema", value=lambda *given: (bought_schema(*given)[0], {})):
-        without = distance(frame, 30)
-
-    assert distance(frame, 30) < 0.9 * without

@@ -33,7 +33,7 @@ def spending() -> pl.DataFrame:
     draw = np.random.default_rng(3)
     amounts = np.where(draw.random(ROWS) < 0.7, 0, np.exp(draw.normal(5, 1, ROWS)))
     heap = np.where(draw.random(ROWS) < 0.2, 500, draw.integers(0, 2_000, ROWS))
-    codes = draw.choice([*range(0, 60, 5), *range(900, 960, 5)], ROWS)
+    codes = draw.choice([*range(1, 61, 5), *range(901, 961, 5)], ROWS)
     return pl.DataFrame(
         {
             "amount": [f"{v:.6f}" for v in amounts],
