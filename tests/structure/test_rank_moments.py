@@ -113,3 +113,18 @@ def test_halves_are_cut_nearest_to_the_middle_and_codes_after_the_levels_have_no
     assert float(weights @ own) == pytest.approx(0)
     assert weights[2] - weights[0] == pytest.approx(1)
     assert weights[5] == 0
+
+
+@pytest.mark.parametrize("most", [0.95, 1 - 1e-6, 1 - 1e-12])
+@pytest.mark.parametrize("place", [0, 2, 5])
+def test_columns_of_nearly_one_value_keep_finite_shares_and_their_margins(
+    most: float, place: int
+) -> None:
+    one = np.full(6, (1 - most) / 5)
+    one[place] = most
+    for other in (one[::-1].copy(), np.array([0.2, 0.1, 0.3, 0.3, 0.05, 0.05])):
+        for covariance in (-0.01, 0.2):
+            found = halved(np.outer(one, other), [one, other], (6, 6), covariance, 1e-4)
+
+            assert np.isfinite(found).all()
+            assert np.allclose(found.sum(0), other, atol=1e-6)

@@ -11,7 +11,7 @@ import numpy as np
 from gibbous.structure.smoothing import rake
 
 TRIES = 8  # of a secant on the exponent
-MOST = 60.0  # of the exponent, for scores between -1/2 and 1/2: far more than any table needs
+MOST = 15.0  # of the exponent in any cell: far more than any table needs
 
 
 def ranked(
@@ -93,9 +93,10 @@ def _tilted(
         return shares
     wanted = have + left * (1 - (error / left) ** 2)
     spread = max(float((product * seen * shares).sum()), 1e-12)
+    most = MOST / max(float(np.abs(product).max()), 1e-12)
     tilt, best = 0.0, shares
     for _ in range(TRIES):
-        tilt = float(np.clip(tilt + (wanted - have) / spread, -MOST, MOST))
+        tilt = float(np.clip(tilt + (wanted - have) / spread, -most, most))
         best = rake(shares * np.exp(tilt * product), own)
         have = float((seen * best).sum())
     return best
