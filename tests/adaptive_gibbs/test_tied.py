@@ -161,9 +161,9 @@ def without_chance() -> AbstractContextManager[None]:
 def test_columns_of_many_levels_are_not_tied_by_chance(
     build: Callable[[], AbstractContextManager[None]], answer: bool
 ) -> None:
-    # 2,000 records in pairs of 3,600 cells.
+    # 2,200 records in pairs of 3,600 cells; their noisy number is 3.9 deviations from where nobody looks.
     with build():
-        found, _ = looks(apart(2_000, 60), schema=schema_of(*[60] * 6))
+        found, _ = looks(apart(2_200, 60), schema=schema_of(*[60] * 6))
 
     assert found == [answer]
 
