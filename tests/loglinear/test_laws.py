@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gibbous.core.tables import LogLinear
+from gibbous.sampling.loglinear import laws
 from gibbous.sampling.loglinear.fit import TIED, Target, _tie, blocks_of, systematic
 from gibbous.sampling.loglinear.laws import balanced, law
 from gibbous.sampling.loglinear.step_tables import planned
@@ -28,6 +29,25 @@ def test_balancing_keeps_the_law() -> None:
     found = balanced(model)
 
     assert np.allclose(law(found, ()), law(model, ()), rtol=1e-9, atol=0)
+
+
+@pytest.mark.parametrize("spread", [64.0, 16.0], ids=["as it is", "a cut that ties reach"])
+def test_balancing_keeps_what_closely_tied_columns_say(
+    spread: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns tied to 1e-7: means of theta move between their cliques, and contrasts grow past 16."""
+    monkeypatch.setattr(laws, "LARGEST", spread)
+    tied = np.full((30, 4), -16.0)
+    tied[0, 0] = tied[1:, 1:] = 0.0
+    cliques = ((0,), (1,), (2,), (0, 1), (1, 2), (0, 2))
+    model = LogLinear(
+        (30, 4, 30), cliques, (*map(np.zeros, (30, 4, 30)), tied, tied.T, np.zeros((30, 30)))
+    )
+
+    found = balanced(model)
+
+    same = np.allclose(law(found, ()), law(model, ()), rtol=1e-6, atol=0)
+    assert same == (spread > 16.0), "the cut is what breaks the law, and this test sees it"
 
 
 def test_what_cliques_share_is_said_once_by_the_clique_of_just_these_columns() -> None:

@@ -25,7 +25,7 @@ from gibbous.sampling.loglinear import (
     start,
     sweep,
 )
-from gibbous.sampling.loglinear.fit import blocks_of
+from gibbous.sampling.loglinear.fit import blocks_of, with_cliques
 from gibbous.sampling.loglinear.laws import law, listable
 from gibbous.sampling.structural_zeros import possible_cells
 from gibbous.structure.cliques import Clique, Limits, goal_pairs
@@ -39,6 +39,7 @@ SEED = 1  # of the chains: public, and the same for all; the noise alone is secr
 ROUND = tuple(
     Schedule(steps=1, sweeps=1, passes=2, gain=gain) for gain in (1.0, 1.0, 0.7, 0.5, 0.4, 0.3)
 )
+ON = tuple(Schedule(steps=1, sweeps=1, passes=2, gain=gain) for gain in (1.0, 0.6, 0.3))
 LAST = tuple(
     Schedule(steps=1, sweeps=2, passes=2, gain=gain)
     for gain in (
@@ -251,14 +252,21 @@ def fitted(known: Known, schedules: Sequence[Schedule], count: int | None = None
     known = replace(
         known, estimates=estimates(known, known.estimates if schedules is ROUND else {})
     )
-    model, chains, wanted = known.model, known.chains, targets(known)
-    if listable(model.sizes):
+    wanted, listed = targets(known), listable(known.sizes)
+    model, chains = with_cliques(known.model, [target.columns for target in wanted]), known.chains
+    now = (gap_of(model, chains, wanted), model, chains)
+    if listed:
         schedules = EXACT_ROUND if schedules is ROUND else EXACT_LAST
     else:
         model, chains = planted(model, chains, wanted, count)
+        tree = (gap_of(model, chains, wanted), model, chains)
+        if schedules is ROUND and now[0] < tree[0]:
+            schedules = ON
+        else:
+            now = tree
+    best, (_, model, chains) = now, now
     blocks = blocks_of(model.sizes, wanted)
     crowd = sum(len(clique) for clique in known.references) / len(model.sizes)
-    best = now = (gap_of(model, chains, wanted), model, chains)
     for schedule in schedules:
         gain = schedule.gain * min(1.0, CROWDED / max(crowd, 1.0))
         step = replace(schedule, gain=gain)

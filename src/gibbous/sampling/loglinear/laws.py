@@ -15,7 +15,7 @@ from gibbous.sampling.loglinear.chains import code_dtype, impossible_rows
 from gibbous.sampling.structural_zeros import Rule
 
 MOST_CELLS = 1 << 16
-LARGEST = 16.0  # spread of theta within a clique
+LARGEST = 64.0  # spread of theta within a clique
 
 
 def listable(sizes: Sequence[int]) -> bool:

@@ -23,8 +23,9 @@ from gibbous.core.schema import Schema
 from gibbous.core.tables import LogLinear
 from gibbous.sampling.structural_zeros import Rule, rules_of
 
-UNIT = 1 << 16  # logit units a doubling
-MOST = 24 * UNIT  # bound of one table's logits: beyond it a level is as good as impossible
+UNIT = 1 << 14  # logit units a doubling
+MOST = 96 * UNIT  # bound of what one table says: columns cancel much of what others say of them
+FARTHEST = 2 * MOST  # of one theta: sums over a hundred of them stay within int32
 PIECES_MOST = 300  # tables of one column; MOST * PIECES_MOST stays above NEVER
 FOLD = 1 << 12  # cells up to which cliques of a column are folded into one table
 LANES = 8  # levels are padded to a multiple of it (to 2 or 4 for few levels)
@@ -163,9 +164,9 @@ class _Builder:
 
 
 def to_units(theta: np.ndarray) -> np.ndarray:
-    """Natural logarithms as whole logit units, int32: 0 for the largest, none below -MOST."""
+    """Natural logarithms as whole logit units, int32: 0 for the largest, none below -FARTHEST."""
     scaled = (theta - theta.max()) * (UNIT / math.log(2.0))
-    whole: np.ndarray = np.rint(np.maximum(scaled, -MOST)).astype(np.int32)
+    whole: np.ndarray = np.rint(np.maximum(scaled, -FARTHEST)).astype(np.int32)
     return whole
 
 

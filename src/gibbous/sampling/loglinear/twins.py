@@ -55,12 +55,12 @@ def logits(flat: Flat, state: np.ndarray, step: np.ndarray) -> np.ndarray:
 def weights(total: np.ndarray) -> np.ndarray:
     """Twin of `gibbs_kernel.weigh`: int64 (rows, WIDTH)."""
     gap = (total.max(axis=1, keepdims=True) - total).astype(np.int32)
-    part = (gap & np.int32(65535)).astype(np.float32) * np.float32(2.0**-16)
+    part = (gap & np.int32(16383)).astype(np.float32) * np.float32(2.0**-14)
     power = np.full(part.shape, np.float32(POWER[-1]))
     for factor in POWER[-2::-1]:
         power = np.float32(factor) + part * power
     whole = (power * np.float32(2.0**30)).astype(np.int32)
-    found: np.ndarray = (whole >> np.minimum(gap >> np.int32(16), np.int32(31))).astype(np.int64)
+    found: np.ndarray = (whole >> np.minimum(gap >> np.int32(14), np.int32(31))).astype(np.int64)
     return found
 
 
