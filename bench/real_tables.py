@@ -99,6 +99,31 @@ def nested(rows: int, groups: int, others: int, rng: np.random.Generator) -> Tab
     return Table("nested", values, tuple(every[j] for j in order))
 
 
+def surveyed(rows: int, rng: np.random.Generator) -> Table:
+    """41 columns: blocks of nested codes that only some classes are asked for, else 0; and others."""
+    most = 12
+    classes = rng.choice(most, size=rows, p=rng.dirichlet(np.full(most, 2.0)))
+    in_work, codes, sizes = rng.random(most) < 0.5, [], []
+    for block, columns in enumerate((3, 3, 3, 5, 5, 2, 2, 2, 3, 2)):
+        asked = in_work if block < 4 else rng.random(most) < rng.uniform(0.1, 0.9)
+        size = int(rng.integers(8, 60))
+        law = rng.dirichlet(np.full(size, 0.2), size=most)
+        fine = np.where(asked[classes], 1 + _by_class(law, classes, rng), 0)
+        for _ in range(columns):
+            codes.append(fine)
+            sizes.append(size + 1)
+            coarser = max(2, int(size / rng.uniform(1.5, 3)))
+            group = np.concatenate([[0], 1 + rng.integers(0, coarser, size)])
+            wrong = rng.random(rows) < rng.uniform(0, 0.01)
+            fine, size = np.where(wrong, rng.integers(0, coarser + 1, rows), group[fine]), coarser
+    for size in rng.integers(2, 20, 11):
+        codes.append(_by_class(rng.dirichlet(np.full(size, 0.7), size=most), classes, rng))
+        sizes.append(int(size))
+    order = rng.permutation(len(codes))
+    values = np.column_stack(codes)[:, order]
+    return Table("surveyed", values, tuple(sizes[j] for j in order))
+
+
 def copies(rows: int, columns: int, size: int, rng: np.random.Generator) -> Table:
     """One column many times, its levels permuted."""
     base = rng.choice(size, size=rows, p=rng.dirichlet(np.ones(size)))
@@ -120,6 +145,7 @@ TABLES: dict[str, Callable[[np.random.Generator], Table]] = {
     "copies8_2000": lambda rng: copies(2_000, 8, 8, rng),
     "nested16": lambda rng: nested(30_000, 2, 6, rng),
     "nested41": lambda rng: nested(100_000, 7, 6, rng),
+    "surveyed41": lambda rng: surveyed(100_000, rng),
     "mixture20": lambda rng: mixture(20_000, 20, 20, rng),
     "binary16": lambda rng: mixture(17_000, 16, 2, rng),
     "binary200": lambda rng: mixture(20_000, 200, 2, rng),

@@ -14,9 +14,10 @@ from gibbous.core.exact import exact
 from gibbous.core.protocols import CuratorLike
 from gibbous.core.recode import Groups
 from gibbous.core.tables import Counts, KnownCounts
-from gibbous.mechanisms._adaptive_model import Known, bought, followed, outer
+from gibbous.mechanisms._adaptive_model import Known, bought, followed
 from gibbous.mechanisms._adaptive_rounds import LOOK, LOUD_ERROR, Split, measured
 from gibbous.privacy.calibrate.scales import steps
+from gibbous.sampling.loglinear.laws import outer
 from gibbous.structure.cliques import (
     Candidates,
     Clique,

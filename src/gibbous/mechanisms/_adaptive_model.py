@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from operator import itemgetter
 
 import numpy as np
@@ -24,9 +23,10 @@ from gibbous.sampling.loglinear import (
     planted,
     start,
     sweep,
+    with_cliques,
 )
-from gibbous.sampling.loglinear.fit import blocks_of, with_cliques
-from gibbous.sampling.loglinear.laws import law, listable
+from gibbous.sampling.loglinear.fit import blocks_of
+from gibbous.sampling.loglinear.laws import law, listable, outer
 from gibbous.sampling.structural_zeros import possible_cells
 from gibbous.structure.cliques import Clique, Limits, goal_pairs
 from gibbous.structure.merging import MOST_GROUPS, kinds_of, merged_levels, most_groups
@@ -39,7 +39,9 @@ SEED = 1  # of the chains: public, and the same for all; the noise alone is secr
 ROUND = tuple(
     Schedule(steps=1, sweeps=1, passes=2, gain=gain) for gain in (1.0, 1.0, 0.7, 0.5, 0.4, 0.3)
 )
-ON = tuple(Schedule(steps=1, sweeps=1, passes=2, gain=gain) for gain in (1.0, 0.6, 0.3))
+ON = tuple(
+    Schedule(steps=1, sweeps=1, passes=2, gain=gain) for gain in (1.0, 0.6, 0.3)
+)  # from a model
 LAST = tuple(
     Schedule(steps=1, sweeps=2, passes=2, gain=gain)
     for gain in (
@@ -53,7 +55,6 @@ EXACT_ROUND, EXACT_LAST = (Schedule(steps=1, passes=1),), (Schedule(steps=2, pas
 WORSE = 1.05  # times the least distance from its targets that a fit had: beyond, that model is kept
 SLACK = 0.5  # standard deviations that a cell of a fit may stay from its target
 SAMPLED = 0.1  # of a cell's noise, in variance, that the chains of the last fit may add
-AGAIN = 8  # steps of the last fit after which tables are compared with the model anew
 BETWEEN = 0.02  # of the independent table in a reference: between chains nothing was seen
 DAMPED = 0.06  # of a cell's noise: below it, a fit takes smaller steps
 RAKES = 4
@@ -189,11 +190,6 @@ def most_chains(sizes: Sequence[int]) -> int:
     return max(CHAINS[0], min(CHAINS[1], DRAWS // max(len(sizes), 1)))
 
 
-def outer(shares: Sequence[np.ndarray]) -> np.ndarray:
-    """The table of independent columns."""
-    return reduce(np.multiply.outer, shares)
-
-
 def threads() -> int:
     """Threads of the sweeps; they never change a byte."""
     return min(4, usable_cores())
@@ -203,8 +199,8 @@ def concluded(known: Known) -> Known:
     """Fitted for the last time, to tables that are compared with all that the model now knows."""
     if listable(known.sizes):
         return fitted(known, LAST)
-    known = fitted(known, LAST[:AGAIN], chains_needed(known))
-    return fitted(seen_again(known), LAST)
+    known = seen_again(fitted(known, ROUND))
+    return fitted(known, LAST, chains_needed(known))
 
 
 def chains_needed(known: Known) -> int:
@@ -242,20 +238,21 @@ def seen_again(known: Known) -> Known:
 
 
 def fitted(known: Known, schedules: Sequence[Schedule], count: int | None = None) -> Known:
-    """With a model of all that was bought: from the tree of tables that tells most to all of them.
+    """With a model of all that was bought.
 
-    Between rounds only what was bought anew is estimated; the others' margins follow by raking.
-    How far chains are from the targets is looked at before each step. Where the last step leaves them
-    further away than an earlier one had, by more than WORSE, the earlier model is kept: a fit ends no
-    further from its tables than the tree it began with. `count` is the number of chains; None: as before.
+    A fit of a round begins where its tables are nearer: at the model that there is, or at the tree of
+    tables that tells most; the last fit begins at the tree, whose chains are in equilibrium. Between rounds
+    only what was bought anew is estimated. Where the last step leaves chains further from the targets
+    than an earlier one had, by more than WORSE, the earlier model is kept: a fit ends no further away than
+    the tree. `count` is the number of chains; None: as before.
     """
     known = replace(
         known, estimates=estimates(known, known.estimates if schedules is ROUND else {})
     )
-    wanted, listed = targets(known), listable(known.sizes)
-    model, chains = with_cliques(known.model, [target.columns for target in wanted]), known.chains
+    wanted, chains = targets(known), known.chains
+    model = with_cliques(known.model, [target.columns for target in wanted])
     now = (gap_of(model, chains, wanted), model, chains)
-    if listed:
+    if listable(model.sizes):
         schedules = EXACT_ROUND if schedules is ROUND else EXACT_LAST
     else:
         model, chains = planted(model, chains, wanted, count)

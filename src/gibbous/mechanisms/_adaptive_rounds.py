@@ -24,11 +24,10 @@ from gibbous.mechanisms._adaptive_model import (
     fitted,
     model_sizes,
     most_chains,
-    outer,
 )
 from gibbous.mechanisms._budget import Budget
 from gibbous.sampling.loglinear import margins
-from gibbous.sampling.loglinear.laws import listable
+from gibbous.sampling.loglinear.laws import listable, outer
 from gibbous.structure.cliques import (
     Candidates,
     Limits,

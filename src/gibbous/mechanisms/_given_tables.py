@@ -24,8 +24,8 @@ from gibbous.mechanisms._adaptive_model import (
     concluded,
     finished,
     followed,
-    outer,
 )
+from gibbous.sampling.loglinear.laws import outer
 from gibbous.sampling.rule_zeros import with_zeros
 from gibbous.structure.cliques import Clique, Limits
 from gibbous.structure.smoothing import Components, added

@@ -46,6 +46,11 @@ def law(model: LogLinear, rules: tuple[Rule, ...]) -> np.ndarray:
     return normalized
 
 
+def outer(shares: Sequence[np.ndarray]) -> np.ndarray:
+    """The table of independent columns."""
+    return functools.reduce(np.multiply.outer, shares)
+
+
 def draw_law(shares: np.ndarray, points: np.ndarray, given: Mapping[int, np.ndarray]) -> np.ndarray:
     """Rows drawn from a law, given some columns.
 
