@@ -252,18 +252,19 @@ def fitted(known: Known, schedules: Sequence[Schedule], count: int | None = None
     wanted, chains = targets(known), known.chains
     model = with_cliques(known.model, [target.columns for target in wanted])
     now = (gap_of(model, chains, wanted), model, chains)
+    held: set[Clique] = set()
     if listable(model.sizes):
         schedules = EXACT_ROUND if schedules is ROUND else EXACT_LAST
     else:
         model, chains = planted(model, chains, wanted, count)
         tree = (gap_of(model, chains, wanted), model, chains)
         if schedules is ROUND and now[0] < tree[0]:
-            schedules = ON
+            schedules, held = ON, set(known.model.cliques)
         else:
             now = tree
     best, (_, model, chains) = now, now
     blocks = blocks_of(model.sizes, wanted)
-    crowd = sum(len(clique) for clique in known.references) / len(model.sizes)
+    crowd = sum(len(c) for c in known.references if c not in held) / len(model.sizes)
     for schedule in schedules:
         gain = schedule.gain * min(1.0, CROWDED / max(crowd, 1.0))
         step = replace(schedule, gain=gain)
