@@ -174,28 +174,28 @@ def test_cutting_where_the_records_have_their_middle_is_caught(
 
 
 def apart(rows: np.ndarray) -> float:
-    """Largest change of a Spearman correlation, of one release."""
+    """Root mean square change of the Spearman correlations, of one release."""
     from gibbous.sampling.loglinear.model_rows import ModelRows, ready
 
-    tables, _ = ran(AdaptiveGibbs(epsilon=1.0), ordered(rows.shape[1]), rows)
+    tables, _ = ran(AdaptiveGibbs(epsilon=0.5), ordered(rows.shape[1]), rows)
     assert isinstance(tables.model, LogLinear)
     found = ready(tables.schema, tables.model, tables.recipe.sweeps)
     drawn = ModelRows(found, 5, 0).rows(0, len(rows), 1).values
-    return float(np.abs(spearmanr(rows).statistic - spearmanr(drawn).statistic).max())
+    change = spearmanr(rows).statistic - spearmanr(drawn).statistic
+    return float(np.sqrt(np.mean(change[np.triu_indices(rows.shape[1], 1)] ** 2)))
 
 
 @pytest.mark.slow
 def test_rank_correlations_survive_where_no_table_of_the_pair_is_bought() -> None:
-    """Ten columns in strongly tied pairs, which the method buys first; weak ties between them all."""
+    """Sixteen columns in strongly tied pairs, which the method buys first; weak ties between all."""
     draw = np.random.default_rng(5)
-    common, tied, own = (draw.normal(size=(50_000, n)) for n in (1, 5, 10))
+    common, tied, own = (draw.normal(size=(50_000, n)) for n in (1, 8, 16))
     numbers = (
-        np.sqrt(0.12) * common + np.sqrt(0.78) * tied[:, np.arange(10) // 2] + np.sqrt(0.1) * own
+        np.sqrt(0.12) * common + np.sqrt(0.78) * tied[:, np.arange(16) // 2] + np.sqrt(0.1) * own
     )
     rows = np.minimum((norm.cdf(numbers) * 16).astype(np.int64), 15)
 
     with patched(adaptive_gibbs, "measure_halves", value=lambda _c, known, _s, left: (known, left)):
-        without = np.mean([apart(rows) for _ in range(2)])
-    now = np.mean([apart(rows) for _ in range(2)])
+        without = apart(rows)
 
-    assert now < 0.7 * without
+    assert apart(rows) < 0.7 * without  # five runs each: .052 to .058, and .108 to .109
