@@ -58,6 +58,16 @@ class Table:
         )
 
 
+def by_class(laws: np.ndarray, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """One draw a row from the law of its class; laws: (classes, levels)."""
+    sums, points = laws.cumsum(axis=1), rng.random(len(classes))
+    codes = np.empty(len(classes), dtype=np.int64)
+    for k in range(len(laws)):
+        own = classes == k
+        codes[own] = np.searchsorted(sums[k], points[own] * sums[k, -1])
+    return np.minimum(codes, laws.shape[1] - 1)
+
+
 def load(name: str) -> Table:
     """Adult as binned by its domain file; of the others, numbers in 32 equal bins, nulls a level."""
     if name == "adult":

@@ -25,7 +25,8 @@ from typing import Any
 
 import accuracy_small
 import numpy as np
-from accuracy_small import Table, synthesize
+from accuracy_small import Table, by_class, synthesize
+from census_like import census
 
 import gibbous as gb
 
@@ -56,22 +57,12 @@ def built(method: str, epsilon: float) -> tuple[Any, int]:
     return (gb.Parallel(one, parts=number), 1) if kind == "parts" else (gb.PerSet(one), number)
 
 
-def _by_class(laws: np.ndarray, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """One draw a row from the law of its class; laws: (classes, levels)."""
-    sums, points = laws.cumsum(axis=1), rng.random(len(classes))
-    codes = np.empty(len(classes), dtype=np.int64)
-    for k in range(len(laws)):
-        own = classes == k
-        codes[own] = np.searchsorted(sums[k], points[own] * sums[k, -1])
-    return np.minimum(codes, laws.shape[1] - 1)
-
-
 def mixture(rows: int, columns: int, most: int, rng: np.random.Generator) -> Table:
     """Columns of 2 to `most` levels, independent given a latent class."""
     classes = rng.choice(CLASSES, size=rows, p=rng.dirichlet(np.full(CLASSES, 2.0)))
     sizes = rng.integers(2, most + 1, columns)
     laws = [rng.dirichlet(np.full(size, 0.7), size=CLASSES) for size in sizes]
-    values = np.stack([_by_class(law, classes, rng) for law in laws], axis=1)
+    values = np.stack([by_class(law, classes, rng) for law in laws], axis=1)
     return Table("mixture", values, tuple(int(size) for size in sizes))
 
 
@@ -81,7 +72,7 @@ def nested(rows: int, groups: int, others: int, rng: np.random.Generator) -> Tab
     codes, sizes = [], []
     for _ in range(groups):
         size, exceptions = int(rng.integers(40, 300)), rng.uniform(0, 0.05)
-        fine = _by_class(rng.dirichlet(np.full(size, 0.15), size=CLASSES), classes, rng)
+        fine = by_class(rng.dirichlet(np.full(size, 0.15), size=CLASSES), classes, rng)
         codes.append(fine)
         sizes.append(size)
         for _ in range(4):
@@ -108,7 +99,7 @@ def surveyed(rows: int, rng: np.random.Generator) -> Table:
         asked = in_work if block < 4 else rng.random(most) < rng.uniform(0.1, 0.9)
         size = int(rng.integers(8, 60))
         law = rng.dirichlet(np.full(size, 0.2), size=most)
-        fine = np.where(asked[classes], 1 + _by_class(law, classes, rng), 0)
+        fine = np.where(asked[classes], 1 + by_class(law, classes, rng), 0)
         for _ in range(columns):
             codes.append(fine)
             sizes.append(size + 1)
@@ -117,7 +108,7 @@ def surveyed(rows: int, rng: np.random.Generator) -> Table:
             wrong = rng.random(rows) < rng.uniform(0, 0.01)
             fine, size = np.where(wrong, rng.integers(0, coarser + 1, rows), group[fine]), coarser
     for size in rng.integers(2, 20, 11):
-        codes.append(_by_class(rng.dirichlet(np.full(size, 0.7), size=most), classes, rng))
+        codes.append(by_class(rng.dirichlet(np.full(size, 0.7), size=most), classes, rng))
         sizes.append(int(size))
     order = rng.permutation(len(codes))
     values = np.column_stack(codes)[:, order]
@@ -145,6 +136,7 @@ TABLES: dict[str, Callable[[np.random.Generator], Table]] = {
     "copies8_2000": lambda rng: copies(2_000, 8, 8, rng),
     "nested16": lambda rng: nested(30_000, 2, 6, rng),
     "nested41": lambda rng: nested(100_000, 7, 6, rng),
+    "census41": lambda rng: census(100_000, rng),
     "surveyed41": lambda rng: surveyed(100_000, rng),
     "mixture20": lambda rng: mixture(20_000, 20, 20, rng),
     "binary16": lambda rng: mixture(17_000, 16, 2, rng),

@@ -39,9 +39,8 @@ SEED = 1  # of the chains: public, and the same for all; the noise alone is secr
 ROUND = tuple(
     Schedule(steps=1, sweeps=1, passes=2, gain=gain) for gain in (1.0, 1.0, 0.7, 0.5, 0.4, 0.3)
 )
-ON = tuple(
-    Schedule(steps=1, sweeps=1, passes=2, gain=gain) for gain in (1.0, 0.6, 0.3)
-)  # from a model
+# From the model of the round before, which has only to learn what is new.
+ON = tuple(Schedule(steps=1, sweeps=1, passes=2, gain=gain) for gain in (1.0, 0.6, 0.3))
 LAST = tuple(
     Schedule(steps=1, sweeps=2, passes=2, gain=gain)
     for gain in (

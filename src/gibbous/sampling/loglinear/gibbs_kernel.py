@@ -20,6 +20,7 @@ from gibbous.sampling.loglinear.step_tables import (
     AT_RULE,
     AT_TABLE,
     AT_TERM,
+    BITS,
     FIRST,
     LEVELS,
     NEVER,
@@ -29,6 +30,7 @@ from gibbous.sampling.loglinear.step_tables import (
     SECOND,
     SECOND_SIZE,
     TERMS,
+    UNIT,
     WIDTH,
     Flat,
 )
@@ -45,8 +47,8 @@ ONE, TWO, FOUR = U(1), U(2), U(4)
 
 D0, D1, D2, D3, D4 = (np.float32(c) for c in POWER)
 TOP = np.float32(2.0**30)  # weight of the likeliest level
-FRACTION = np.float32(2.0**-14)
-LOW14, S14, MOST_SHIFT = np.int32(16383), np.int32(14), np.int32(31)
+FRACTION = np.float32(1 / UNIT)
+LOW, SHIFT, MOST_SHIFT = np.int32(UNIT - 1), np.int32(BITS), np.int32(31)
 IMPOSSIBLE = np.int32(NEVER)
 
 
@@ -147,9 +149,9 @@ def weigh(logits: Array, width: int, rows: int, stuck: Array) -> None:
             logits[at + v] = top - logits[at + v]
     for k in range(U(rows) * wide):
         gap = logits[k]
-        part = np.float32(gap & LOW14) * FRACTION
+        part = np.float32(gap & LOW) * FRACTION
         power = D0 + part * (D1 + part * (D2 + part * (D3 + part * D4)))
-        logits[k] = np.int32(power * TOP) >> min(gap >> S14, MOST_SHIFT)
+        logits[k] = np.int32(power * TOP) >> min(gap >> SHIFT, MOST_SHIFT)
 
 
 @kernel()

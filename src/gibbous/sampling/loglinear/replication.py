@@ -16,7 +16,7 @@ from gibbous.core.context import Radix
 from gibbous.core.tables import Dense, Goal, LogLinear, Merged, Table, Tables
 from gibbous.sampling.loglinear.chains import Chains, code_dtype, margins, sweep
 from gibbous.sampling.loglinear.fit import Schedule, Target, fit
-from gibbous.sampling.loglinear.laws import law, listable
+from gibbous.sampling.loglinear.laws import law, listable, outer
 from gibbous.sampling.loglinear.model_rows import ModelRows, ready
 from gibbous.sampling.structural_zeros import Rule
 from gibbous.structure.smoothing import Components, added, denoised, one_way, rake
@@ -145,7 +145,7 @@ def _targets(
     for clique in sorted((c for c in model.cliques if len(c) > 1), key=lambda c: (len(c), c)):
         counts, sigma = components.table(clique)
         own = [shares[j] for j in clique]
-        apart = _outer(own)
+        apart = outer(own)
         others = (1 - BETWEEN) * rake(start.others[clique], own, RAKES) + BETWEEN * apart
         margins = [rows * one for one in own]
         cells = denoised(counts, sigma, (rows * others, rows * apart), margins)
@@ -173,7 +173,7 @@ def _goals(
     for goal, cube in zip(wide, sums, strict=True):
         own = [shares[j] for j in goal.columns]
         possible = _possible(chains.rules, goal.columns, model.sizes)
-        smooth = (cube + 1e-6 * cube.sum() * _outer(own)) * possible
+        smooth = (cube + 1e-6 * cube.sum() * outer(own)) * possible
         made.append(replace(goal, shares=rake(smooth + 1e-15, own)))
     return tuple(made)
 
@@ -302,10 +302,3 @@ def _possible(rules: Iterable[Rule], clique: Clique, sizes: Sequence[int]) -> np
                 every[clique.index(j)] = np.flatnonzero(hits)
             mask[np.ix_(*every)] = 0.0
     return mask
-
-
-def _outer(shares: Sequence[np.ndarray]) -> np.ndarray:
-    table = np.ones(())
-    for one in shares:
-        table = np.multiply.outer(table, one)
-    return table

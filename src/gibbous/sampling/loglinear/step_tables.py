@@ -23,7 +23,8 @@ from gibbous.core.schema import Schema
 from gibbous.core.tables import LogLinear
 from gibbous.sampling.structural_zeros import Rule, rules_of
 
-UNIT = 1 << 14  # logit units a doubling
+BITS = 14
+UNIT = 1 << BITS  # logit units a doubling
 MOST = 96 * UNIT  # bound of what one table says: columns cancel much of what others say of them
 FARTHEST = 2 * MOST  # of one theta: sums over a hundred of them stay within int32
 PIECES_MOST = 300  # tables of one column; MOST * PIECES_MOST stays above NEVER

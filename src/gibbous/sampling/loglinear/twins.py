@@ -13,6 +13,7 @@ from gibbous.sampling.loglinear.step_tables import (
     AT_OWN,
     AT_PIECE,
     AT_RULE,
+    BITS,
     FIRST,
     LEVELS,
     NEVER,
@@ -21,6 +22,7 @@ from gibbous.sampling.loglinear.step_tables import (
     RULES,
     SECOND,
     SECOND_SIZE,
+    UNIT,
     WIDTH,
     Flat,
 )
@@ -55,12 +57,12 @@ def logits(flat: Flat, state: np.ndarray, step: np.ndarray) -> np.ndarray:
 def weights(total: np.ndarray) -> np.ndarray:
     """Twin of `gibbs_kernel.weigh`: int64 (rows, WIDTH)."""
     gap = (total.max(axis=1, keepdims=True) - total).astype(np.int32)
-    part = (gap & np.int32(16383)).astype(np.float32) * np.float32(2.0**-14)
+    part = (gap & np.int32(UNIT - 1)).astype(np.float32) * np.float32(1 / UNIT)
     power = np.full(part.shape, np.float32(POWER[-1]))
     for factor in POWER[-2::-1]:
         power = np.float32(factor) + part * power
     whole = (power * np.float32(2.0**30)).astype(np.int32)
-    found: np.ndarray = (whole >> np.minimum(gap >> np.int32(14), np.int32(31))).astype(np.int64)
+    found: np.ndarray = (whole >> np.minimum(gap >> np.int32(BITS), np.int32(31))).astype(np.int64)
     return found
 
 
