@@ -11,12 +11,12 @@ import pytest
 
 from gibbous.core.exact import exact
 from gibbous.core.schema import Column, Impossible, impossible_mask
-from gibbous.mechanisms import _adaptive_model, _adaptive_rounds
+from gibbous.mechanisms import _adaptive_rounds
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.privacy.calibrate.gdp import mu_squared_for
 from gibbous.sampling.sample import sample
 from gibbous.structure.cliques import Limits, goal_pairs
-from gibbous.structure.merging import MOST_GROUPS
+from gibbous.structure.merging import MOST_GROUPS, model_sizes
 from tests.adaptive_gibbs.made import chain_rows, paid, ran, schema_of
 
 LEVELS = 10_000
@@ -96,9 +96,10 @@ def test_the_schema_alone_bounds_the_groups() -> None:
         schema_of(500, 200), impossible=tuple(Impossible((("c1", (k,)),)) for k in range(150))
     )
 
-    assert _adaptive_model.model_sizes(schema_of(5000, 3, 129, 128), LIMITS) == (128, 3, 128, 128)
-    assert _adaptive_model.model_sizes(schema_of(5000, 3), Limits(cells=100)) == (10, 3)
-    assert _adaptive_model.model_sizes(ruled, LIMITS) == (128, 151)
+    assert model_sizes(schema_of(5000, 3, 257, 256), LIMITS.cells) == (256, 3, 256, 256)
+    assert model_sizes(schema_of(5000, 3, 129, 128), 100) == (10, 3, 10, 128)
+    assert model_sizes(ruled, LIMITS.cells) == (256, 200)
+    assert model_sizes(ruled, 10_000) == (100, 151)
 
 
 def test_two_long_columns_and_nothing_else_are_drawn() -> None:

@@ -8,6 +8,7 @@ import pytest
 from gibbous.core.schema import Column, Impossible, Schema
 from gibbous.structure.merging import (
     FEW,
+    LEAST_GROUPS,
     MOST_GROUPS,
     kinds_of,
     level_shares,
@@ -140,3 +141,8 @@ def test_two_merged_columns_have_a_table_within_the_limit() -> None:
     for cells in (4, 100, 20_000, 10**6):
         assert 2 <= most_groups(cells) <= MOST_GROUPS
         assert most_groups(cells) ** 2 <= cells
+
+
+def test_more_groups_are_left_where_more_levels_can_stand_out_of_the_noise() -> None:
+    signals = (1.0, 4 * 200.0, 1e9)
+    assert [most_groups(10**6, one) for one in signals] == [LEAST_GROUPS, 200, MOST_GROUPS]

@@ -29,7 +29,7 @@ from gibbous.sampling.loglinear.fit import blocks_of
 from gibbous.sampling.loglinear.laws import law, listable, outer
 from gibbous.sampling.structural_zeros import possible_cells
 from gibbous.structure.cliques import Clique, Limits, goal_pairs
-from gibbous.structure.merging import MOST_GROUPS, kinds_of, merged_levels, most_groups
+from gibbous.structure.merging import LEAST_GROUPS, kinds_of, merged_levels, most_groups
 from gibbous.structure.rank_moments import halved, ranked
 from gibbous.structure.smoothing import Component, Components, added, estimated, one_way, rake
 
@@ -101,15 +101,6 @@ class Known:
         return self.seen.sizes
 
 
-def model_sizes(schema: Schema, limits: Limits) -> tuple[int, ...]:
-    """Codes of each column of the model at most: its levels, or as many groups as they are merged to."""
-    found = []
-    for j, size in enumerate(schema.sizes):
-        apart = int(kinds_of(schema, j).max()) + 1 if size > MOST_GROUPS else size
-        found.append(max(apart, most_groups(limits.cells)) if size > MOST_GROUPS else size)
-    return tuple(found)
-
-
 def bought(known: Known, tables: Sequence[Table]) -> Known:
     """The same and further tables; shares and the number of rows follow."""
     entries = []
@@ -137,10 +128,11 @@ def merging(known: Known, limits: Limits) -> tuple[Merged | None, ...]:
     """How wide columns are merged, from noisy 1-way tables; None for the others."""
     found: list[Merged | None] = []
     for j, column in enumerate(known.schema.columns):
-        if column.size <= MOST_GROUPS:
+        counts, sigma = known.components.table((j,))
+        most = most_groups(limits.cells, known.rows / sigma)
+        if column.size <= max(LEAST_GROUPS, most):
             found.append(None)
             continue
-        counts, sigma = known.components.table((j,))
         found.append(
             merged_levels(
                 counts,
@@ -148,7 +140,7 @@ def merging(known: Known, limits: Limits) -> tuple[Merged | None, ...]:
                 known.rows,
                 ordered=column.ordered,
                 alike=kinds_of(known.schema, j),
-                most=most_groups(limits.cells),
+                most=most,
             )
         )
     return tuple(found)

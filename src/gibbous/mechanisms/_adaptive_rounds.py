@@ -22,7 +22,6 @@ from gibbous.mechanisms._adaptive_model import (
     Known,
     bought,
     fitted,
-    model_sizes,
     most_chains,
 )
 from gibbous.mechanisms._budget import Budget
@@ -41,6 +40,7 @@ from gibbous.structure.cliques import (
     pick,
 )
 from gibbous.structure.emphasis import Emphasis, shared
+from gibbous.structure.merging import model_sizes
 
 FIRST = Fraction(1, 10)  # of rho: 1-way tables, before anything is known
 MOST_ONE_WAY = Fraction(9, 10)  # of rho, on 1-way tables altogether
@@ -50,7 +50,7 @@ HOPELESS = 1.0  # 1-way error from which on no pair is expected to beat its nois
 LOOK = Fraction(1, 100)  # of rho: whether columns are tied, where records are few
 PICKS = 16  # cheapest picks a column, if every pick were a cheapest one
 STILL = 0.65  # share of the expected error: a round that moves the model less buys less noise next
-FASTER = 4  # times the budget of a pick after such a round
+FASTER = 4  # times the budget of a pick after such a round, while a pick a column can be paid for
 SLOWLY = 4  # rounds of one price, about; for the time that is left
 WIDE, MOST_WIDENED = 32, 4  # columns from which on a round takes more than a quarter of them
 OPENING = Fraction(1, 3)  # of what follows the 1-way tables: pairs of a target, before all rounds
@@ -151,7 +151,7 @@ def split_of(
         cells: of the largest table that is measured.
     """
     limits = Limits(cells)
-    sizes = model_sizes(schema, limits)
+    sizes = model_sizes(schema, cells)
     two = pairs(sizes, limits)
     two_way = sum(sizes[a] * sizes[b] for a, b in two)
     return Split(
@@ -212,7 +212,8 @@ def measure_in_rounds(curator: CuratorLike, known: Known, split: Split, left: Fr
             break
         known = fitted(known, ROUND)
         turn += 1
-        unit *= FASTER if moved(some, picked, known) < STILL else 1
+        if moved(some, picked, known) < STILL:
+            unit = max(unit, min(unit * FASTER, left / max(2, split.free)))
         unit *= 2 if turn >= PATIENCE else 1
     curator.report("rounds", 100, 100)
     return known

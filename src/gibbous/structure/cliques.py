@@ -25,6 +25,7 @@ from gibbous.privacy.calibrate.scales import steps
 Clique = tuple[int, ...]
 MOST = float(1 << 40)  # what public expectations of a score add up to at most
 MEAN = math.sqrt(2 / math.pi)  # E|z| of a standard normal
+LARGER_CELLS = 20_000  # of a table of three or four columns
 FEW_CELLS = 128  # of a table of three or four columns that is looked at whatever the model knows
 MOST_LARGER = 4096  # ways to choose three and four columns, up to which they are looked at
 PAIR_CARE, TRIPLE_CARE = 0.55, 1.0  # share of a cell's raw noise that is left after smoothing
@@ -46,7 +47,7 @@ class Limits:
         all_cells: most cells of all candidates of a round.
     """
 
-    cells: int = 20_000
+    cells: int = 65_536
     all_cells: int = 16_000_000
 
 
@@ -102,7 +103,8 @@ def larger(sizes: Sequence[int], known: Collection[Clique], limits: Limits) -> t
         for b in (x for x in near[a] if x > a)
         for c in (x for x in near[a] & near[b] if x > b)
     }
-    fitting = [c for c in {*tied, *few_celled(sizes)} if cells_of(sizes, c) <= limits.cells]
+    most = min(limits.cells, LARGER_CELLS)
+    fitting = [c for c in {*tied, *few_celled(sizes)} if cells_of(sizes, c) <= most]
     return _within(sorted(fitting), sizes, limits.all_cells)
 
 

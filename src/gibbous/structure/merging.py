@@ -15,14 +15,28 @@ from gibbous.core.schema import Schema
 from gibbous.core.tables import Merged
 from gibbous.structure.smoothing import denoised
 
-MOST_GROUPS = 128  # two such columns still have a pair table of 16,384 cells
+LEAST_GROUPS, MOST_GROUPS = 128, 256  # of wide columns; two of them have a table of 65,536 cells
 FEW = 4.0  # a group holds this many standard deviations of the noise of one level, where it can
 WIDEST_GROUP = 0.25  # no group has to hold more than this share: at least two groups are left
 
 
-def most_groups(cells: int) -> int:
-    """Groups that a column is merged to at most: two of them have a table of at most `cells` >= 4."""
-    return min(MOST_GROUPS, math.isqrt(cells))
+def most_groups(cells: int, signal: float = math.inf) -> int:
+    """Groups that a column is merged to at most; one of no more levels, or of LEAST_GROUPS, stays as it is.
+
+    Args:
+        cells: >= 4: two merged columns have a table of at most so many.
+        signal: rows over the noise of one level: that many levels at most can stand out of it.
+    """
+    standing_out = min(max(LEAST_GROUPS, signal / FEW), MOST_GROUPS)
+    return min(int(standing_out), math.isqrt(cells))
+
+
+def model_sizes(schema: Schema, cells: int) -> tuple[int, ...]:
+    """Codes of each column of the model at most: its levels, or as many groups as they are merged to."""
+    most = most_groups(cells)
+    wide = {j for j, size in enumerate(schema.sizes) if size > max(LEAST_GROUPS, most)}
+    apart = {j: int(kinds_of(schema, j).max()) + 1 for j in wide}
+    return tuple(max(apart[j], most) if j in wide else n for j, n in enumerate(schema.sizes))
 
 
 def merged_levels(
