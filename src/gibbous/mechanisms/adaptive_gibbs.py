@@ -48,7 +48,8 @@ class AdaptiveGibbs:
 
     A log-linear model of any set of tables is fitted by persistent Gibbs chains; rows are drawn
     from it, and the few values that bring the rows' margins to the model's are changed.
-    Of columns of more than 128 levels the model sees groups, made of the noisy 1-way tables.
+    Of columns of more levels than can stand out of the noise (128 to 256) the model sees groups, made of
+    the noisy 1-way tables.
 
     How the budget is divided is a rule of public and bought facts (rho from epsilon and delta). A tenth
     of rho buys 1-way tables. Where the table of all columns has no more cells than those of all pairs
@@ -61,7 +62,8 @@ class AdaptiveGibbs:
     where that tells their correlation to 0.04; margins of the rows follow it. The
     rest buys picks at 1 / (16 columns) of it each, of which the share `choice` pays for choosing. After
     a round that moved the model by less than 0.65 of the expected error, a pick costs four times as
-    much; from round 40 on, twice as much each round. The last round spends what is left. A round takes
+    much, as long as a pick a column can be paid for; from round 40 on, twice as much each round. The
+    last round spends what is left. A round takes
     a quarter as many picks as there are columns m, times m / 32 (at most 4) where m is above 32. From
     some 110 columns on each pick looks at one part of the candidates, so that those of a round look at
     about 2^19.

@@ -29,9 +29,7 @@ LARGER_CELLS = 20_000  # of a table of three or four columns
 FEW_CELLS = 128  # of a table of three or four columns that is looked at whatever the model knows
 MOST_LARGER = 4096  # ways to choose three and four columns, up to which they are looked at
 PAIR_CARE, TRIPLE_CARE = 0.55, 1.0  # share of a cell's raw noise that is left after smoothing
-OVERLAP = (
-    0.5  # what a candidate keeps of its worth once a clique that shares a pair with it is picked
-)
+OVERLAP = 0.5  # of its worth is left of a candidate once one that shares a pair with it is picked
 
 BATCH = 1 << 18  # cells that are compared at a time
 GOAL_PAIRS = 2_016  # all pairs of 64 columns
