@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +16,14 @@ from gibbous.contract.saboteurs import patched
 from gibbous.core.claim import zcdp
 from gibbous.core.tables import Counts
 from gibbous.disintegrate.records import LocalEngine
+from gibbous.mechanisms import _adaptive_rounds
+from gibbous.mechanisms._adaptive_model import Known
+from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.privacy import entropy
 from gibbous.privacy.curator import Curator
 from gibbous.structure import cliques as module
 from gibbous.structure.cliques import OVERLAP, Candidates, Clique, context_of, parts_of, pick
-from tests.adaptive_gibbs.made import chain_rows, schema_of
+from tests.adaptive_gibbs.made import chain_rows, ran, schema_of
 
 SIZES = (3, 4, 2, 5, 3, 2)
 ROWS = chain_rows(SIZES, 500)
@@ -155,3 +159,25 @@ def test_scores_that_are_kept_are_zero_once_the_records_are_closed() -> None:
     curator.close()
 
     assert not kept[0].any()
+
+
+@pytest.mark.parametrize("columns", [5, 8, 12])
+def test_a_budget_does_not_end_on_a_few_tables(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no round moves the model, prices grow while a pick a column can be paid for, not beyond."""
+    honest, prices = _adaptive_rounds.measured, list[Fraction]()
+
+    def noted(*given: Any) -> tuple[Known, Fraction]:
+        known, cost = honest(*given)
+        prices.extend([cost / len(given[3])] * len(given[3]))
+        return known, cost
+
+    monkeypatch.setattr(_adaptive_rounds, "measured", noted)
+    monkeypatch.setattr(_adaptive_rounds, "moved", lambda *given: 0.0)
+    sizes = (4,) * columns
+    ran(AdaptiveGibbs(epsilon=2.0), schema_of(*sizes), chain_rows(sizes, 2000))
+
+    assert max(prices) > 10 * min(prices)  # they do grow
+    # One round may begin with nearly twice what it needs to be the last one.
+    assert max(prices) < Fraction(2, columns) * sum(prices)
