@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -9,7 +13,7 @@ from gibbous.core.errors import ResourceLimit
 from gibbous.core.schema import Schema
 from gibbous.core.tables import LogLinear
 from gibbous.sampling.loglinear import margins, step_tables, twins
-from gibbous.sampling.loglinear.chains import draw, schedule
+from gibbous.sampling.loglinear.chains import draw, schedule, spread
 from gibbous.sampling.loglinear.step_tables import NEVER, flatten, model_rules, to_units
 from tests.loglinear import made
 
@@ -102,6 +106,46 @@ def test_threads_and_slices_change_no_byte() -> None:
     assert np.array_equal(states[0], states[1])
     assert np.array_equal(states[0], states[2])
     assert np.array_equal(states[0][:, 9_000:9_300], part)
+
+
+FORKED = """
+import os, signal
+import numpy as np
+from gibbous.sampling.loglinear.chains import spread
+
+def filled():
+    out = np.zeros(40)
+    spread(lambda low, high: out.__setitem__(slice(low, high), 1.0), 40, 3, 7)
+    return out.sum()
+
+assert filled() == 40 and filled() == 40
+child = os.fork()
+if not child:
+    signal.alarm(20)  # a fork that waits for its parent's threads waits for ever
+    os._exit(int(filled() != 40))
+print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_has_threads_of_its_own() -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORKED]
+
+    assert subprocess.run(command, capture_output=True, text=True).stdout.strip() == "0"
+
+
+def test_an_error_in_a_thread_reaches_the_caller_after_all_slices_ended() -> None:
+    done = []
+
+    def work(low: int, high: int) -> None:
+        if low == 0:
+            raise MemoryError
+        done.append((low, high))
+
+    with pytest.raises(MemoryError):
+        spread(work, 30, 2, 10)
+
+    assert sorted(done) == [(10, 20), (20, 30)]
 
 
 @pytest.mark.parametrize("case", ["narrow columns", "16-bit codes"])

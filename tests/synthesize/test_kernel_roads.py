@@ -7,13 +7,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from gibbous.core import compiled
-from gibbous.core.kernel import Kernel, kernel
+from gibbous.core.kernel import LEVEL, Kernel, kernel
 
 CHILD = """
 import hashlib, sys
@@ -96,6 +96,36 @@ def test_a_kernel_equals_its_function_for_each_type_of_array(folder: Path, kind:
     assert kernel()(scaled)(pair, twice, 1) == scaled(pair, once, 1)
     assert np.array_equal(twice, once)
     assert len(list(folder.glob("scaled-*.bin"))) == 1
+
+
+def test_others_keep_their_level_of_optimisation(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NUMBA_OPT", raising=False)
+    config, seen = compiled.load_numba().config, list[int]()
+    before = config.OPT
+    made = kernel()(scaled)
+    held = made.dispatcher
+    monkeypatch.setattr(made, "dispatcher", lambda: Watched(held(), config, seen))
+
+    made(Pair(np.ones(2), np.ones(2), 2.0), np.zeros(2), 0)
+
+    assert seen == [LEVEL] != [before]
+    assert config.OPT is before
+
+
+class Watched:
+    """Numba's own function, which notes the level that it is compiled at."""
+
+    def __init__(self, inner: Any, config: Any, seen: list[int]) -> None:
+        self.inner, self.config, self.seen = inner, config, seen
+
+    def compile(self, signature: Any) -> None:
+        self.seen.append(int(self.config.OPT))
+        self.inner.compile(signature)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
 
 
 def test_a_damaged_file_in_the_cache_is_compiled_again(folder: Path) -> None:

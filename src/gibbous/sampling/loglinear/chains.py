@@ -5,8 +5,10 @@ A draw depends on (key, sweep, column, number of the chain) alone, never on thre
 
 from __future__ import annotations
 
+import functools
+import os
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -235,15 +237,22 @@ def impossible_rows(rules: tuple[Rule, ...], state: np.ndarray) -> np.ndarray:
 
 
 def spread(work: Callable[[int, int], None], rows: int, threads: int, size: int) -> None:
-    """Call work(low, high) for slices of the rows, on several threads."""
+    """Call work(low, high) for slices of the rows, on several threads; `work` itself calls no `spread`."""
     cuts = [(low, min(rows, low + size)) for low in range(0, rows, size)]
     if threads == 1 or len(cuts) <= 1:
         for low, high in cuts:
             work(low, high)
         return
-    with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(work, low, high) for low, high in cuts]:
-            done.result()
+    started = [_pool(threads, os.getpid()).submit(work, low, high) for low, high in cuts]
+    wait(started)
+    for done in started:
+        done.result()
+
+
+@functools.cache
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """Threads that stay, so that no sweep pays for starting them; a fork has none of its parent's."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="gibbous-sweep")
 
 
 def uniforms_at(numbers: np.ndarray, key: int) -> np.ndarray:
