@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -130,7 +131,31 @@ def test_more_rows_than_can_be_listed_go_through_chains() -> None:
     assert abs(tie[0] - tie[1]) < 0.05
 
 
-@pytest.mark.parametrize(("sigma", "count"), [(1e4, 4096), (1000**0.5, 10_000), (1.0, 50_000)])
+@pytest.mark.parametrize(
+    ("sigma", "count"), [(0.0, 10_000), (1e4, 8192), (400**0.5, 8_333), (1.0, 50_000)]
+)
+def test_rounds_take_as_many_chains_as_the_noise_that_is_expected_asks_for(
+    sigma: float, count: int
+) -> None:
+    # As below, but up to three tenths of sigma^2; as many chains as records where nothing is expected.
+    known = known_of((10, 10), 10_000.0, 1.0)
+
+    chains = _adaptive_model.begun(known, Limits(), sigma).chains
+
+    assert chains.count == pytest.approx(count, rel=0.01)
+
+
+@pytest.mark.parametrize(("columns", "sigma"), [(2, 60.0), (20, 190.0)])
+def test_noise_of_a_pair_is_that_of_two_tables_a_column(columns: int, sigma: float) -> None:
+    # A table costs mu^2 = 1 / sigma^2, and two a column are bought.
+    split = AdaptiveGibbs(epsilon=1.0)._split(schema_of(*(4,) * columns))
+    left = Fraction(2 * columns) / Fraction(sigma) ** 2
+
+    assert split.pair_sigma(left) == pytest.approx(sigma, rel=0.01)
+    assert split.pair_sigma(Fraction(0)) == 0.0
+
+
+@pytest.mark.parametrize(("sigma", "count"), [(1e4, 8192), (1000**0.5, 10_000), (1.0, 50_000)])
 def test_the_last_fit_takes_as_many_chains_as_the_noise_of_its_tables_asks_for(
     sigma: float, count: int
 ) -> None:

@@ -132,12 +132,21 @@ def test_rows_of_wide_tables_are_closed_to_measured_pairs_alone() -> None:
     )
 
 
-def test_a_round_takes_a_quarter_of_the_columns_and_more_of_wide_tables() -> None:
-    found = [
-        AdaptiveGibbs()._split(schema_of(*[2] * m)).picks for m in (1, 8, 15, 32, 64, 128, 300)
-    ]
+@pytest.mark.parametrize(
+    ("turn", "picks"),
+    [
+        (0, [2, 2, 4, 8, 32, 128, 300]),
+        (7, [2, 2, 4, 8, 32, 128, 300]),
+        (8, [2, 4, 8, 16, 32, 128, 300]),
+    ],
+    ids=["first", "eighth", "ninth"],
+)
+def test_tables_of_a_round_are_few_at_first_and_many_of_wide_tables(
+    turn: int, picks: list[int]
+) -> None:
+    columns = (1, 8, 15, 32, 64, 128, 300)
 
-    assert found == [2, 2, 4, 8, 32, 128, 300]
+    assert [AdaptiveGibbs()._split(schema_of(*[2] * m)).picks(turn) for m in columns] == picks
 
 
 @pytest.mark.slow

@@ -29,10 +29,10 @@ schema = gb.Schema(tuple(gb.Column(f"c{j}", "numeric", edges=edges) for j in ran
 model, shares = independent([even] * 3), [even] * 3
 pair = np.eye(size) / size * 0.9 + 0.1 / size**2
 chains = start(model, schema, shares, count, seed=3)
-fitted = fit(model, chains, [Target((0, 1), pair)], Schedule(steps=2))
+model, chains = fit(model, chains, [Target((0, 1), pair)], Schedule(steps=2))
 goal = gb.core.tables.Goal((0,), even)
-closed, moved = close(model, schema, fitted.chains.state, [goal], seed=1)
-told = closed.tobytes() + b"".join(theta.tobytes() for theta in fitted.model.theta)
+closed, moved = close(model, schema, chains.state, [goal], seed=1)
+told = closed.tobytes() + b"".join(theta.tobytes() for theta in model.theta)
 print(hashlib.sha256(told).hexdigest(), moved, "numba" in sys.modules)
 """
 

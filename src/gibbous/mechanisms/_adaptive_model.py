@@ -28,12 +28,12 @@ from gibbous.sampling.loglinear import (
 from gibbous.sampling.loglinear.fit import blocks_of
 from gibbous.sampling.loglinear.laws import law, listable, outer
 from gibbous.sampling.structural_zeros import possible_cells
-from gibbous.structure.cliques import Clique, Limits, goal_pairs
+from gibbous.structure.cliques import Clique, Limits, cells_of, goal_pairs, pairs
 from gibbous.structure.merging import LEAST_GROUPS, kinds_of, merged_levels, most_groups
 from gibbous.structure.rank_moments import halved, ranked
 from gibbous.structure.smoothing import Component, Components, added, estimated, one_way, rake
 
-CHAINS = (4096, 50_000)
+CHAINS = (8192, 50_000)
 DRAWS = 1_500_000  # most values in all chains together
 SEED = 1  # of the chains: public, and the same for all; the noise alone is secret
 ROUND = tuple(
@@ -54,6 +54,7 @@ EXACT_ROUND, EXACT_LAST = (Schedule(steps=1, passes=1),), (Schedule(steps=2, pas
 WORSE = 1.05  # times the least distance from its targets that a fit had: beyond, that model is kept
 SLACK = 0.5  # standard deviations that a cell of a fit may stay from its target
 SAMPLED = 0.1  # of a cell's noise, in variance, that the chains of the last fit may add
+SAMPLED_BEFORE = 0.3  # the same of the chains of the rounds
 BETWEEN = 0.02  # of the independent table in a reference: between chains nothing was seen
 DAMPED = 0.06  # of a cell's noise: below it, a fit takes smaller steps
 RAKES = 4
@@ -165,13 +166,19 @@ def grouped(known: Known, merged: Sequence[Merged | None]) -> Known:
     return followed(replace(known, seen=seen, components=added(Components(), entries)))
 
 
-def begun(known: Known, limits: Limits) -> Known:
-    """With rare levels of wide columns merged, and chains of independent columns."""
+def begun(known: Known, limits: Limits, sigma: float = 0.0) -> Known:
+    """With rare levels of wide columns merged, and chains of independent columns.
+
+    Chains are `enough` for pairs whose cells have noise `sigma`; 0: as many as there are records.
+    """
     merged = merging(known, limits)
     if any(merged):
         known = grouped(known, merged)
     model = independent(known.shares, merged if any(merged) else ())
     count = int(np.clip(known.rows, CHAINS[0], most_chains(known.sizes)))
+    if sigma > 0.0:
+        cells = [cells_of(known.sizes, pair) for pair in pairs(known.sizes, limits)]
+        count = enough(known, [(each, sigma) for each in cells], SAMPLED_BEFORE)
     chains = start(model, known.schema, known.shares, count, seed=SEED)
     return replace(known, model=model, chains=chains)
 
@@ -195,17 +202,19 @@ def concluded(known: Known) -> Known:
 
 
 def chains_needed(known: Known) -> int:
-    """Chains whose sampling adds no more than SAMPLED to the variance of the noise in a cell.
+    """Chains of the last fit: `enough` for what was bought."""
+    found = map(known.components.table, known.references)
+    return enough(known, [(counts.size, sigma) for counts, sigma in found], SAMPLED)
+
+
+def enough(known: Known, tables: Sequence[tuple[int, float]], sampled: float) -> int:
+    """Chains whose sampling adds no more than a share `sampled` to the variance of the noise in a cell.
 
     A cell of a table of c cells expects rows / c records. Counted over the chains it varies by
-    rows^2 / (c chains), as bought by sigma^2; the table with the median ratio decides.
+    rows^2 / (c chains), as bought by sigma^2; the table with the median ratio of these (c, sigma) decides.
     """
-    ratios = []
-    for clique in known.references:
-        counts, sigma = known.components.table(clique)
-        ratios.append(known.rows**2 / (counts.size * sigma**2))
-    wanted = float(np.median(ratios)) / SAMPLED if ratios else 0.0
-    return int(np.clip(wanted, CHAINS[0], most_chains(known.sizes)))
+    ratios = [known.rows**2 / (cells * sigma**2) for cells, sigma in tables]
+    return int(np.clip(np.median(ratios or [0.0]) / sampled, CHAINS[0], most_chains(known.sizes)))
 
 
 def seen_again(known: Known) -> Known:
@@ -259,8 +268,7 @@ def fitted(known: Known, schedules: Sequence[Schedule], count: int | None = None
     for schedule in schedules:
         gain = schedule.gain * min(1.0, CROWDED / max(crowd, 1.0))
         step = replace(schedule, gain=gain)
-        done = fit(model, chains, wanted, step, blocks=blocks, threads=threads())
-        model, chains = done.model, done.chains
+        model, chains = fit(model, chains, wanted, step, blocks=blocks, threads=threads())
         now = (gap_of(model, chains, wanted), model, chains)
         best = min(best, now, key=itemgetter(0))
     _, model, chains = best if now[0] > WORSE * best[0] else now

@@ -53,8 +53,10 @@ STILL = 0.65  # share of the expected error: a round that moves the model less b
 FASTER = 4  # times the budget of a pick after such a round, while a pick a column can be paid for
 SLOWLY = 4  # rounds of one price, about; for the time that is left
 WIDE, MOST_WIDENED = 32, 4  # columns from which on a round takes more than a quarter of them
+CAREFUL = 8  # rounds of few picks: what is tied most is found by models that know little
 OPENING = Fraction(1, 3)  # of what follows the 1-way tables: pairs of a target, before all rounds
 PATIENCE = 40  # rounds after which each round is bought at twice the price of the last one
+PAIRS_A_COLUMN = 2  # about as many as are bought, for the number of chains
 CANDIDATE = 32  # bytes a cell: the Curator's count, the expected one, the chains' and a distance
 GOAL = 96  # bytes a cell of a margin that rows are closed to: sums, shares, and its layout twice
 CHAIN = 64  # bytes a chain beside its codes: weights, places, an order
@@ -110,16 +112,21 @@ class Split:
         share = exact(round(max(usual, 0.5 * (error / LOUD_ERROR) ** LOUD_GROWTH), 6))
         return self.rho * min(MOST_ONE_WAY, max(FIRST, share)) - self.first
 
-    @property
-    def picks(self) -> int:
-        """Tables a round: a quarter of the columns; of wide tables more, so that rounds stay few."""
+    def picks(self, turn: int) -> int:
+        """Tables of a round: a quarter of the columns, later half; of wide tables more: rounds stay few."""
         widened = min(MOST_WIDENED * WIDE, max(WIDE, self.free))
-        return max(2, -(-self.free * widened // (4 * WIDE)))
+        few = max(2, -(-self.free * widened // (4 * WIDE)))
+        return few if turn < CAREFUL else max(few, min(WIDE // 2, -(-self.free // 2)))
 
     @property
     def most_rounds(self) -> int:
         """No more rounds than this: from `PATIENCE` on the price of a pick doubles."""
         return PATIENCE + 1 + math.ceil(math.log2(PICKS * 4))
+
+    def pair_sigma(self, left: Fraction) -> float:
+        """Noise of a cell, in counts, if what is left bought PAIRS_A_COLUMN tables a column; or 0."""
+        price = left / (PAIRS_A_COLUMN * max(2, self.free))
+        return self.budget.noise(price, 1).info().scale if left > 0 else 0.0
 
     def sigmas(self) -> tuple[float, float]:
         """Least and greatest sigma of a round's tables."""
@@ -189,8 +196,9 @@ def measure_in_rounds(curator: CuratorLike, known: Known, split: Split, left: Fr
     """Spend: round by round the tables that the model is most wrong about, to the last fraction."""
     known, left = opened(curator, known, split, left)
     unit = left / (PICKS * max(2, split.free))
-    picks, turn, last = split.picks, 0, False
+    turn, last = 0, False
     while not last:
+        picks = split.picks(turn)
         curator.report("rounds", gone(turn, float(left / (picks * unit))), 100)
         last = left <= (picks + 2) * unit
         if last:

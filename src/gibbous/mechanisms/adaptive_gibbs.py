@@ -26,6 +26,7 @@ from gibbous.mechanisms._adaptive_margins import (
 )
 from gibbous.mechanisms._adaptive_model import Known, begun, changes, concluded, finished
 from gibbous.mechanisms._adaptive_rounds import (
+    CAREFUL,
     USUAL_SHARE,
     Split,
     measure_in_rounds,
@@ -146,7 +147,7 @@ class AdaptiveGibbs:
         known, left = measure_margins(curator, known, split, price=split.first, left=split.rho)
         known = reckoned(known, curator.known_counts)
         known, left = topped_up(curator, known, split, left)
-        known = begun(known, split.limits)
+        known = begun(known, split.limits, split.pair_sigma(left))
         merged = changes(known.model.merged)
         view = curator.recoded(merged) if merged else curator
         if left > split.rho * NOTHING:
@@ -178,7 +179,8 @@ def _rest(split: Split) -> tuple[str, str]:
     return (
         "rounds: one-way tables, choices, tables",
         (
-            f"at most {split.most_rounds} rounds of {split.picks} tables, gaussian noise, "
+            f"at most {split.most_rounds} rounds of {split.picks(0)} tables, later "
+            f"{split.picks(CAREFUL)}, gaussian noise, "
             f"sigma {high:.6g} counts or less, never below {low:.6g}"
         ),
     )

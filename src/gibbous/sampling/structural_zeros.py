@@ -145,26 +145,38 @@ def uniform_rows(schema: Schema, rows: int, words: Words64, weights: Seeds = ())
 def possible(
     schema: Schema, state: np.ndarray, again: Callable[[int, np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """Draw impossible rows again until none is left.
+    """Draw impossible rows again until none is left; see `redrawn`."""
+    if not schema.impossible:
+        return state
+    return redrawn(lambda rows: impossible_mask(schema, rows.T), state, again)
+
+
+def redrawn(
+    bad: Callable[[np.ndarray], np.ndarray],
+    state: np.ndarray,
+    again: Callable[[int, np.ndarray], np.ndarray],
+    attempts: int = ATTEMPTS,
+) -> np.ndarray:
+    """Draw bad rows again until none is left.
 
     Args:
+        bad: of codes (columns, rows), which rows are impossible, bool (rows,).
         state: (columns, rows) codes; changed in place.
         again: again(attempt, positions) -> new codes (columns, positions).
+        attempts: at most.
     Raises:
         UsageError: rows stay impossible: the structural zeros leave (almost) nothing.
     """
-    if not schema.impossible:
-        return state
-    bad = np.flatnonzero(impossible_mask(schema, state.T))
-    for attempt in range(1, ATTEMPTS):
-        if not len(bad):
+    left = np.flatnonzero(bad(state))
+    for attempt in range(1, attempts):
+        if not len(left):
             return state
-        state[:, bad] = again(attempt, bad)
-        bad = bad[impossible_mask(schema, state[:, bad].T)]
-    if len(bad):
+        state[:, left] = again(attempt, left)
+        left = left[bad(state[:, left])]
+    if len(left):
         raise UsageError(
             "IMPOSSIBLE",
-            f"No possible row was found in {ATTEMPTS} attempts.",
+            f"No possible row was found in {attempts} attempts.",
             "The structural zeros of a schema leave a fair share of all combinations possible.",
             "Check [[impossible]] in the schema.",
         )

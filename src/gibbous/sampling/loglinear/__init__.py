@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from gibbous.sampling.loglinear.chains import Chains, independent, margins, start, sweep
-from gibbous.sampling.loglinear.fit import Fitted, Schedule, Target, fit, with_cliques
+from gibbous.sampling.loglinear.fit import Schedule, Target, fit, with_cliques
 from gibbous.sampling.loglinear.planting import planted
 from gibbous.sampling.loglinear.replication import Refitting, prepared, refitted
 
 __all__ = [
     "Chains",
-    "Fitted",
     "Refitting",
     "Schedule",
     "Target",

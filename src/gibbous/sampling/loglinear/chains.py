@@ -14,14 +14,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gibbous.core.context import mix64
-from gibbous.core.errors import UsageError
 from gibbous.core.schema import Schema
 from gibbous.core.stream import GOLDEN, stream_key
 from gibbous.core.tables import LogLinear, Merged
 from gibbous.sampling.loglinear import gibbs_kernel, margin_kernels
 from gibbous.sampling.loglinear.gibbs_kernel import room_of
 from gibbous.sampling.loglinear.step_tables import FIRST, SECOND, Flat, flatten, model_rules
-from gibbous.sampling.structural_zeros import Rule
+from gibbous.sampling.structural_zeros import Rule, redrawn
 
 SLICE, LEAST_SLICE = 1 << 13, 1 << 10  # chains a thread takes at a time: at most, at least
 START, PASS, AGAIN, RESAMPLE, CLOSE, SPLIT, EXACT, SHUFFLE = range(8)  # kinds of streams
@@ -266,25 +265,8 @@ def make_possible(
     state: np.ndarray,
     again: Callable[[int, np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """Draw impossible rows again; used for first rows alone, draws of a chain are masked.
-
-    Raises:
-        UsageError: rows stay impossible.
-    """
-    bad = np.flatnonzero(impossible_rows(rules, state))
-    for attempt in range(1, ATTEMPTS):
-        if not len(bad):
-            return state
-        state[:, bad] = again(attempt, bad)
-        bad = bad[impossible_rows(rules, np.ascontiguousarray(state[:, bad]))]
-    if len(bad):
-        raise UsageError(
-            "IMPOSSIBLE",
-            f"No possible row was found in {ATTEMPTS} attempts.",
-            "The structural zeros of a schema leave a fair share of all combinations possible.",
-            "Check [[impossible]] in the schema.",
-        )
-    return state
+    """Draw impossible rows again; used for first rows alone, draws of a chain are masked."""
+    return redrawn(functools.partial(impossible_rows, rules), state, again, ATTEMPTS)
 
 
 def _independent(shares: np.ndarray, numbers: np.ndarray, key: int) -> np.ndarray:

@@ -14,13 +14,11 @@ Source:
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gibbous.core.protocols import Progress, silent
 from gibbous.core.stream import stream_key
 from gibbous.core.tables import LogLinear
 from gibbous.sampling.loglinear.chains import (
@@ -106,25 +104,6 @@ class Schedule:
         return self.gain / (step - self.fall + 1)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
-    """A fit and how it went.
-
-    Attributes:
-        model: with every target's columns among its cliques.
-        chains: run on under the model.
-        gaps: per target, total variation distance of the chains' margin, before the last step.
-        effective: per step, effective share of the chains under the full step's weights.
-        seconds: of the wall clock.
-    """
-
-    model: LogLinear
-    chains: Chains
-    gaps: tuple[float, ...]
-    effective: tuple[float, ...]
-    seconds: float
-
-
 def fit(
     model: LogLinear,
     chains: Chains,
@@ -133,9 +112,8 @@ def fit(
     *,
     blocks: Blocks | None = None,
     threads: int = 1,
-    progress: Progress = silent,
-) -> Fitted:
-    """Move theta until the chains' margins meet the targets.
+) -> tuple[LogLinear, Chains]:
+    """Move theta until the chains' margins meet the targets; the model, and chains run on under it.
 
     Args:
         model: where to begin; cliques of targets that it lacks are added with theta 0.
@@ -144,32 +122,23 @@ def fit(
         schedule: how many steps of what.
         blocks: pairs that are redrawn together; None: those that the targets tie closely.
         threads: of the sweeps; never changes a byte.
-        progress: told the steps.
     """
-    began = time.perf_counter()
     model = with_cliques(model, [target.columns for target in targets])
     model = replace(model, blocks=blocks_of(model.sizes, targets) if blocks is None else blocks)
     if listable(model.sizes):
-        model, chains, left = _fit_exactly(model, chains, targets, schedule)
-        return Fitted(model, chains, left, (), time.perf_counter() - began)
-    effective, gaps = [], np.zeros(len(targets))
+        return _fit_exactly(model, chains, targets, schedule)
     for step in range(schedule.steps):
-        progress("fit", step, schedule.steps)
         even, damp = np.ones(chains.count), DAMP / max(chains.count, 1)
         moved = _Raking(model, chains, targets, schedule, even, damp)
-        gaps = moved.gaps
-        gain, share = moved.run(schedule.at(step))
-        effective.append(share)
+        gain = moved.run(schedule.at(step))
         model = moved.applied(gain)
         chains = sweep(model, moved.resampled(gain), schedule.sweeps, threads=threads)
-    progress("fit", schedule.steps, schedule.steps)
-    seconds = time.perf_counter() - began
-    return Fitted(model, chains, tuple(gaps.tolist()), tuple(effective), seconds)
+    return model, chains
 
 
 def _fit_exactly(
     model: LogLinear, chains: Chains, targets: Sequence[Target], schedule: Schedule
-) -> tuple[LogLinear, Chains, tuple[float, ...]]:
+) -> tuple[LogLinear, Chains]:
     """The same for a model whose rows can be listed: rake their probabilities until little moves."""
     state = every_row(model.sizes)
     for _ in range(schedule.steps):
@@ -184,13 +153,7 @@ def _fit_exactly(
     numbers = np.arange(chains.count, dtype=np.uint64)
     points = uniforms_at(numbers, stream_key(chains.seed, EXACT, chains.done))
     fresh = replace(chains, state=draw_law(shares, points, {}), done=chains.done + 1)
-    gaps = [float(np.abs(_margin(shares, t.columns) - t.shares).sum() / 2) for t in targets]
-    return model, fresh, tuple(gaps)
-
-
-def _margin(shares: np.ndarray, columns: tuple[int, ...]) -> np.ndarray:
-    summed: np.ndarray = shares.sum(axis=tuple(a for a in range(shares.ndim) if a not in columns))
-    return summed
+    return model, fresh
 
 
 def with_cliques(model: LogLinear, cliques: Sequence[tuple[int, ...]]) -> LogLinear:
@@ -259,8 +222,7 @@ class _Raking:
     ) -> None:
         self.model, self.chains, self.targets, self.schedule = model, chains, targets, schedule
         self.weights = weights
-        self.gaps = np.zeros(len(targets))
-        goal = self.goal = _flat([target.shares for target in targets])
+        goal = _flat([target.shares for target in targets])
         slack = _flat([np.zeros(t.shares.shape) if t.slack is None else t.slack for t in targets])
         cliques, terms, cells = clique_terms(model.sizes, [t.columns for t in targets])
         held = dict(zip(model.cliques, model.theta, strict=True))
@@ -279,13 +241,12 @@ class _Raking:
             moved=np.zeros(1),
         )
 
-    def run(self, gain: float) -> tuple[float, float]:
-        """Rake; returns the gain that keeps the chains effective, and the full step's effective share."""
+    def run(self, gain: float) -> float:
+        """Rake; returns the gain that keeps the chains effective."""
         self.rake(self.schedule.passes)
-        full = effective(self.weights)
         while gain > LEAST_GAIN and effective(self.weights**gain) < LEAST_SHARE:
             gain /= 2
-        return gain, full
+        return gain
 
     def rake(self, passes: int) -> float:
         """Weigh the chains toward the targets; returns how far the last pass moved theta, on average."""
@@ -293,9 +254,6 @@ class _Raking:
         raking = self.raking
         for number in range(passes):
             total = rake(self.chains.state, raking, self.weights, total, bound, int(number == 0))
-            if number == 0:
-                apart = np.abs(raking.share - self.goal)
-                self.gaps[:] = [one.sum() / 2 for one in self._cut(apart)]
             if raking.moved[0] < SETTLED:
                 break
         return float(raking.moved[0])

@@ -130,8 +130,7 @@ def refitted(start: Refitting, fresh: Tables, *, threads: int = 1) -> Tables:
     wanted = _targets(start, components, shares, rows)
     again, chains = replace(model, merged=_merged(fresh, model, rows)), start.chains
     for schedule in EXACTLY if listable(model.sizes) else FITTING:
-        done = fit(again, chains, wanted, schedule, threads=threads)
-        again, chains = done.model, done.chains
+        again, chains = fit(again, chains, wanted, schedule, threads=threads)
     goals = _goals(again, chains, shares, threads)
     return replace(fresh, model=replace(again, goals=goals))
 
