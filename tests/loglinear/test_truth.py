@@ -70,7 +70,7 @@ def _wanted(shares: np.ndarray, targets: list[Target], possible: np.ndarray) -> 
 def test_fitted_by_chains_is_the_maximum_entropy_law(seed: int, by_monte_carlo: None) -> None:
     truth = made.law(made.model(BINARY, (tuple(range(4)),), seed))
 
-    model, chains, targets = _fitted_to(truth, LOOP)
+    model, _, targets = _fitted_to(truth, LOOP)
 
     wanted = _wanted(truth, targets, np.ones(BINARY))
     found = made.law(model)
