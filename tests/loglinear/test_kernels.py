@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
@@ -127,7 +126,6 @@ print(os.waitpid(child, 0)[1])
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_fork_has_threads_of_its_own() -> None:
     command = [sys.executable, "-W", "ignore", "-c", FORKED]
 
