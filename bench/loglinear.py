@@ -96,16 +96,14 @@ def fitting(chains: int) -> list[Result]:
     clock = time.process_time()
     found = fit(model, begin, targets, Schedule(steps=15, sweeps=4, passes=1, gain=0.5))
     spent = time.process_time() - clock
-    gap = float(
-        np.mean([g for g, t in zip(found.gaps, targets, strict=True) if len(t.columns) > 1])
-    )
-    noise = np.mean(
-        [np.sqrt(t.shares * 2 / np.pi / chains).sum() / 2 for t in targets if len(t.columns) > 1]
-    )
+    pairs = [t for t in targets if len(t.columns) > 1]
+    left = margins(found.chains, ADULT, [t.columns for t in pairs])
+    gap = np.mean([abs(n / chains - t.shares).sum() / 2 for n, t in zip(left, pairs, strict=True)])
+    noise = np.mean([np.sqrt(t.shares * 2 / np.pi / chains).sum() / 2 for t in pairs])
     detail = f"43 cliques, {chains:,} chains, 15 steps of 4 sweeps"
     return [
         Result("Adult-like: fit", spent, None, "s", detail),
-        Result("Adult-like: gap of the chains / noise of a sample", gap / float(noise), None, "x"),
+        Result("Adult-like: gap of the chains / noise of a sample", float(gap / noise), None, "x"),
     ]
 
 

@@ -189,8 +189,7 @@ def _optimised(config: Any) -> Iterator[None]:
     """At our level of optimisation; what others compile with numba in this process keeps its own."""
     with _COMPILING:
         before = config.OPT
-        if "NUMBA_OPT" not in os.environ:
-            config.OPT = type(before)(LEVEL)
+        config.OPT = before if "NUMBA_OPT" in os.environ else type(before)(LEVEL)
         try:
             yield
         finally:

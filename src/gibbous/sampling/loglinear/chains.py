@@ -243,8 +243,7 @@ def spread(work: Callable[[int, int], None], rows: int, threads: int, size: int)
             work(low, high)
         return
     started = [_pool(threads, os.getpid()).submit(work, low, high) for low, high in cuts]
-    wait(started)
-    for done in started:
+    for done in wait(started).done:
         done.result()
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -104,6 +105,13 @@ class Schedule:
         return self.gain / (step - self.fall + 1)
 
 
+class Fitted(NamedTuple):
+    """A model with every target's columns among its cliques, and chains run on under it."""
+
+    model: LogLinear
+    chains: Chains
+
+
 def fit(
     model: LogLinear,
     chains: Chains,
@@ -112,8 +120,8 @@ def fit(
     *,
     blocks: Blocks | None = None,
     threads: int = 1,
-) -> tuple[LogLinear, Chains]:
-    """Move theta until the chains' margins meet the targets; the model, and chains run on under it.
+) -> Fitted:
+    """Move theta until the chains' margins meet the targets.
 
     Args:
         model: where to begin; cliques of targets that it lacks are added with theta 0.
@@ -126,14 +134,14 @@ def fit(
     model = with_cliques(model, [target.columns for target in targets])
     model = replace(model, blocks=blocks_of(model.sizes, targets) if blocks is None else blocks)
     if listable(model.sizes):
-        return _fit_exactly(model, chains, targets, schedule)
+        return Fitted(*_fit_exactly(model, chains, targets, schedule))
     for step in range(schedule.steps):
         even, damp = np.ones(chains.count), DAMP / max(chains.count, 1)
         moved = _Raking(model, chains, targets, schedule, even, damp)
         gain = moved.run(schedule.at(step))
         model = moved.applied(gain)
         chains = sweep(model, moved.resampled(gain), schedule.sweeps, threads=threads)
-    return model, chains
+    return Fitted(model, chains)
 
 
 def _fit_exactly(
