@@ -111,7 +111,7 @@ def test_a_fit_ends_no_further_from_its_tables_than_it_began() -> None:
     def astray(model: Any, chains: Any, wanted: Any, schedule: Schedule, **more: Any) -> Any:
         done = honest(model, chains, wanted, schedule, **more)
         shuffled = np.random.default_rng(0).permuted(done.chains.state, axis=1)
-        return replace(done, chains=replace(done.chains, state=np.ascontiguousarray(shuffled)))
+        return done._replace(chains=replace(done.chains, state=np.ascontiguousarray(shuffled)))
 
     fitted = _adaptive_rounds.fitted
 
