@@ -176,11 +176,11 @@ def _rest(split: Split) -> tuple[str, str]:
         sigma = split.budget.noise(split.rho - split.first, 1).info().scale
         return "the table of all columns", f"gaussian noise, sigma {sigma:.6g} counts"
     low, high = split.sigmas()
+    picks = " to ".join(map(str, sorted({split.picks(0), split.picks(CAREFUL)})))
     return (
         "rounds: one-way tables, choices, tables",
         (
-            f"at most {split.most_rounds} rounds of {split.picks(0)} tables, later "
-            f"{split.picks(CAREFUL)}, gaussian noise, "
+            f"at most {split.most_rounds} rounds of {picks} tables, gaussian noise, "
             f"sigma {high:.6g} counts or less, never below {low:.6g}"
         ),
     )
