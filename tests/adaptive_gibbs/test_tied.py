@@ -95,8 +95,10 @@ def test_the_score_is_the_mean_distance_from_independence_less_the_threshold() -
 
     scores, _, _ = asked(values, "add_remove")
 
-    far, chance = [], []
+    far, chance, most = [], [], []
     for a, b in itertools.combinations(range(3), 2):
+        (p, q), (r, s) = sorted(KNOWN.shares[a]), sorted(KNOWN.shares[b])
+        most.append(2 * KNOWN.rows * (1 - p * r - q * s))
         counts = np.zeros((2, 2))
         for row in values:
             counts[row[a], row[b]] += 1
@@ -104,7 +106,7 @@ def test_the_score_is_the_mean_distance_from_independence_less_the_threshold() -
             expected = KNOWN.rows * KNOWN.shares[a][one] * KNOWN.shares[b][other]
             far.append(abs(counts[one, other] - expected))
             chance.append(min(2 * expected, np.sqrt(2 / np.pi * expected)))
-    least = TIED * KNOWN.rows + (1 - TIED / 2) * sum(chance) / 3
+    least = (TIED * sum(most) + (1 - TIED) * sum(chance)) / 3
     assert scores == pytest.approx([sum(far) / 3 - least, least - sum(far) / 3], abs=0.002)
 
 
@@ -150,6 +152,24 @@ def test_few_records_of_tied_columns_are_told_from_others_and_all_is_spent() -> 
         assert found == [answer]
         whole = FEW.plan(WIDE, None).total.mu_squared
         assert whole * (1 - Fraction(1, 10**8)) <= paid(curator) <= whole
+
+
+def of_records() -> AbstractContextManager[None]:
+    """A broken build: columns that can't be further apart are as far as those of many levels."""
+    return patched(module, "TIED", value=0.9)
+
+
+@pytest.mark.parametrize(("build", "answer"), [(nullcontext, True), (of_records, False)])
+def test_copies_of_a_skewed_column_of_few_levels_are_tied(
+    build: Callable[[], AbstractContextManager[None]], answer: bool
+) -> None:
+    # Copies are 415 of 500 records from independence, where columns of many levels would be 1,000.
+    code = np.repeat(np.arange(4), [375, 50, 50, 25])
+    few = np.repeat(code[:, None], 8, axis=1)
+    with build():
+        found, _ = looks(few, schema=schema_of(*[4] * 8))
+
+    assert found == [answer]
 
 
 def without_chance() -> AbstractContextManager[None]:

@@ -31,9 +31,9 @@ from gibbous.structure.contexts import margins as one_ways
 from gibbous.structure.known_counts import with_known_counts
 from gibbous.structure.rank_moments import contrast, halves
 
-TIED, BLURRED = 0.9, 0.35
-"""Columns are tied whose pairs are on average TIED x records from independence or more, in L1 distance; where
-chance takes independent records far, by the same share of what is left up to 2 x records. That is looked for
+TIED, BLURRED = 0.45, 0.35
+"""Columns are tied whose pairs are on average further from independence than TIED of the way from where
+chance takes independent records to where columns are of which each tells the other. That is looked for
 where pairs would get less, up to a 1-way error of BLURRED."""
 HALVES = Fraction(1, 50)  # of rho at most: on which side of the middles of two columns rows are
 SIDES_TOLD, SIDES_BLURRED = 0.005, 0.04  # standard deviations of a correlation of the sides
@@ -80,7 +80,7 @@ def topped_up(
     if price and looked and LOUD_ERROR < error <= BLURRED:
         left -= split.budget.pick_price(split.budget.pick_epsilon(split.rho * LOOK))
         if tied(curator, known, looked, split):
-            price = split.rho * TIED_SHARE - split.first
+            price, known = split.rho * TIED_SHARE - split.first, replace(known, tied=True)
     price = min(price, left)
     for part, columns in parts_of(curator, known, split, price).items():
         own = price * part * Fraction(len(columns), len(split.schema))
@@ -108,16 +108,17 @@ def parts_of(
 
 
 def tied(curator: CuratorLike, known: Known, looked: Sequence[Clique], split: Split) -> bool:
-    """Spend: a choice of two: whether tables are on average further from independence than TIED.
+    """Spend: a choice of two: whether tables are on average further from independence than TIED says.
 
     Guarantee:
         Of bounded range: one row moves each L1 distance from a public table by at most 1 (2 when it is
         replaced), hence their mean. docs/proofs/adaptive_gibbs.md, 2b.
     """
     apart = [whole(known.rows * outer([known.shares[j] for j in one]).ravel()) for one in looked]
-
     chance = float(expected_errors(apart, 0.0, 0.0, [0.0] * len(apart)).mean())
-    least = TIED * known.rows + (1 - TIED / 2) * chance
+    falling = [np.sort(shares)[::-1] for shares in known.shares]
+    alike = [sum(p * q for p, q in zip(falling[a], falling[b], strict=False)) for a, b in looked]
+    least = TIED * 2.0 * known.rows * (1.0 - math.fsum(alike) / len(alike)) + (1 - TIED) * chance
 
     def score(counts: Sequence[Counts]) -> np.ndarray:
         far = math.fsum(gaps(counts, apart)) / len(apart) - least

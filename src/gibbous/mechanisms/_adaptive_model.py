@@ -26,10 +26,11 @@ from gibbous.sampling.loglinear import (
     with_cliques,
 )
 from gibbous.sampling.loglinear.fit import blocks_of
-from gibbous.sampling.loglinear.laws import law, listable, outer
+from gibbous.sampling.loglinear.laws import listable, outer, shares_of
 from gibbous.sampling.structural_zeros import possible_cells
 from gibbous.structure.cliques import Clique, Limits, cells_of, goal_pairs, pairs
 from gibbous.structure.merging import LEAST_GROUPS, kinds_of, merged_levels, most_groups
+from gibbous.structure.projection import Estimated, projected
 from gibbous.structure.rank_moments import halved, ranked
 from gibbous.structure.smoothing import Component, Components, added, estimated, one_way, rake
 
@@ -80,6 +81,7 @@ class Known:
         rows: noisy number of records, >= 1.
         estimates: of each measured clique the component they were made from, and its cells without their
             noise, with standard deviations; made by `fitted`.
+        tied: whether a look found columns tied, where records are few.
         halves: of two ordered columns the noisy covariance of being above their middles, and its error.
         model, chains: fitted to all that; `begun` makes the first ones.
     """
@@ -92,6 +94,7 @@ class Known:
     shares: tuple[np.ndarray, ...] = ()
     rows: float = 1.0
     estimates: Estimates = field(default_factory=dict)
+    tied: bool = False
     halves: Mapping[Clique, tuple[float, float]] = field(default_factory=dict)
     model: LogLinear = field(default=None)  # type: ignore[assignment]
     chains: Chains = field(default=None)  # type: ignore[assignment]
@@ -278,18 +281,9 @@ def fitted(known: Known, schedules: Sequence[Schedule], count: int | None = None
 def gap_of(model: LogLinear, chains: Chains, wanted: Sequence[Target]) -> float:
     """Mean total variation distance of the model from targets of two and more columns; 0 without any."""
     wide = [target for target in wanted if len(target.columns) > 1]
-    have = _shares(model, chains, [target.columns for target in wide])
+    have = shares_of(model, chains, [target.columns for target in wide])
     gaps = [np.abs(own - target.shares).sum() / 2 for own, target in zip(have, wide, strict=True)]
     return float(np.mean(gaps)) if gaps else 0.0
-
-
-def _shares(model: LogLinear, chains: Chains, cliques: Sequence[Clique]) -> list[np.ndarray]:
-    """Margins of a model: exact where its rows can be listed, else of the chains."""
-    if not listable(model.sizes):
-        counts = margins(chains, model.sizes, cliques) if cliques else ()
-        return [one / chains.count for one in counts]
-    exact, axes = law(model, chains.rules), range(len(model.sizes))
-    return [exact.sum(axis=tuple(set(axes).difference(clique))) for clique in cliques]
 
 
 def estimates(known: Known, before: Estimates) -> Estimates:
@@ -309,8 +303,10 @@ def estimates(known: Known, before: Estimates) -> Estimates:
 def targets(known: Known) -> list[Target]:
     """What the model is fitted to: 1-way shares, and measured cliques without their noise."""
     found = [Target((j,), shares) for j, shares in enumerate(known.shares)]
-    for clique, (_, cells, errors) in known.estimates.items():
-        counts, sigma = known.components.table(clique)
+    tables = [Estimated(*known.components.table(c), *e[1:]) for c, e in known.estimates.items()]
+    if known.tied:  # mostly zeros, which few cells do not show of themselves
+        tables = projected(tables, known.rows)
+    for clique, (counts, sigma, cells, errors) in zip(known.estimates, tables, strict=True):
         own = [known.shares[j] for j in clique]
         shares = rake(cells * possible_cells(known.seen, clique) + 1e-12, own)
         pair = [known.seen.columns[j] for j in clique]
@@ -325,10 +321,10 @@ def finished(known: Known) -> LogLinear:
     """The model with what fresh rows are brought to: its own margins of pairs, averaged over sweeps."""
     sizes, model, chains = known.sizes, known.model, known.chains
     wanted, measured = goal_pairs(sizes, known.references, GOAL_CELLS), targets(known)
-    sums = _shares(model, chains, wanted)
+    sums = shares_of(model, chains, wanted)
     for _ in range(0 if listable(sizes) or not wanted else AVERAGED):
         chains = sweep(model, chains, 2, threads=threads())
-        sums = [a + b for a, b in zip(sums, _shares(model, chains, wanted), strict=True)]
+        sums = [a + b for a, b in zip(sums, shares_of(model, chains, wanted), strict=True)]
     near = {target.columns: target for target in measured if not listable(sizes)}
     goals = [Goal((j,), shares, WEIGHT_ONE_WAY) for j, shares in enumerate(known.shares)]
     for pair, total in zip(wanted, sums, strict=True):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gibbous.core.tables import LogLinear
-from gibbous.sampling.loglinear.chains import code_dtype, impossible_rows
+from gibbous.sampling.loglinear.chains import Chains, code_dtype, impossible_rows, margins
 from gibbous.sampling.structural_zeros import Rule
 
 MOST_CELLS = 1 << 16
@@ -49,6 +49,17 @@ def law(model: LogLinear, rules: tuple[Rule, ...]) -> np.ndarray:
 def outer(shares: Sequence[np.ndarray]) -> np.ndarray:
     """The table of independent columns."""
     return functools.reduce(np.multiply.outer, shares)
+
+
+def shares_of(
+    model: LogLinear, chains: Chains, cliques: Sequence[tuple[int, ...]]
+) -> list[np.ndarray]:
+    """Margins of a model: exact where its rows can be listed, else of the chains."""
+    if not listable(model.sizes):
+        counts = margins(chains, model.sizes, cliques) if cliques else ()
+        return [one / chains.count for one in counts]
+    exact, axes = law(model, chains.rules), range(len(model.sizes))
+    return [exact.sum(axis=tuple(set(axes).difference(clique))) for clique in cliques]
 
 
 def draw_law(shares: np.ndarray, points: np.ndarray, given: Mapping[int, np.ndarray]) -> np.ndarray:
