@@ -19,7 +19,7 @@ EVEN = np.full((4, 4), ROWS / 16)
 
 
 def drawn(truth: np.ndarray, rng: np.random.Generator) -> list[Estimated]:
-    """Noisy tables and their posterior means under a normal law of cells, whose variance is that of the truth."""
+    """Noisy tables and their posterior means under a normal law as wide as the truth."""
     held = truth.var() / (truth.var() + SIGMA**2)
     errors = np.full(truth.shape, np.sqrt(held) * SIGMA)
     noisy = [truth + rng.normal(0.0, SIGMA, truth.shape) for _ in range(TABLES)]
