@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -18,7 +18,7 @@ from gibbous.core.discovery import Discovery
 from gibbous.core.schema import Schema, Unit
 from gibbous.core.tables import KnownCounts
 from gibbous.encode.cell_text import column_numbers, lenient_codes
-from gibbous.mechanisms import adaptive_gibbs
+from gibbous.mechanisms import _bought_schema, adaptive_gibbs
 from gibbous.mechanisms._bought_schema import Parts, bought_schema
 from gibbous.privacy.curator import Curator
 from gibbous.privacy.noise import Gaussian, gaussian_for
@@ -222,15 +222,25 @@ def test_sets_with_noise_of_their_own_share_no_known_counts(method: str, shared:
         seen.append(set(counts))
         return known
 
+    counted: set[int] = set()
+    honest: Callable[..., KnownCounts] = _bought_schema.counts_of_levels
+
+    def counting(column: gb.Column, *given: Any) -> KnownCounts:
+        counted.add(frame.columns.index(column.name))
+        return honest(column, *given)
+
     asked: Any = gb.AdaptiveGibbs(epsilon=3, delta=1e-6)
     if method == "per_set":
         asked = gb.PerSet(asked)
     frame = table()
-    with patched(adaptive_gibbs, "reckoned", value=watched):
+    with (
+        patched(adaptive_gibbs, "reckoned", value=watched),
+        patched(_bought_schema, "counts_of_levels", value=counting),
+    ):
         gb.synthesize(
             frame, Discovery.of(frame, Unit()), asked, sets=2, ledger=gb.Ledger.ephemeral()
         )
 
-    # Rarely the whole numbers are found to be numbers, and nothing is known of them.
-    known = seen[0] - {2}
-    assert (len(seen), known) == ((1, {0, 1}) if shared else (2, set()))
+    # Of scores once in about forty runs noise hides that they are levels: nothing is counted of them then.
+    assert counted in ({0, 1}, {0, 1, 2})
+    assert seen == ([counted] if shared else [set(), set()])

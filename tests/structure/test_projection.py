@@ -23,9 +23,7 @@ def drawn(truth: np.ndarray, rng: np.random.Generator) -> list[Estimated]:
     held = truth.var() / (truth.var() + SIGMA**2)
     errors = np.full(truth.shape, np.sqrt(held) * SIGMA)
     noisy = [truth + rng.normal(0.0, SIGMA, truth.shape) for _ in range(TABLES)]
-    return [
-        Estimated(one, SIGMA, truth.mean() + held * (one - truth.mean()), errors) for one in noisy
-    ]
+    return [(one, SIGMA, truth.mean() + held * (one - truth.mean()), errors) for one in noisy]
 
 
 def chosen(truth: np.ndarray) -> tuple[float, float]:
@@ -34,8 +32,8 @@ def chosen(truth: np.ndarray) -> tuple[float, float]:
     for _ in range(DRAWS):
         tables = drawn(truth, rng)
         taken += projected(tables, ROWS)[0] is not tables[0]
-        near = sum(np.square(simplex(one.counts, ROWS) - truth).sum() for one in tables)
-        nearer += near < sum(np.square(one.cells - truth).sum() for one in tables)
+        near = sum(np.square(simplex(one[0], ROWS) - truth).sum() for one in tables)
+        nearer += near < sum(np.square(one[2] - truth).sum() for one in tables)
     return taken / DRAWS, nearer / DRAWS
 
 

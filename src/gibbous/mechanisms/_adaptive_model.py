@@ -30,7 +30,7 @@ from gibbous.sampling.loglinear.laws import listable, outer, shares_of
 from gibbous.sampling.structural_zeros import possible_cells
 from gibbous.structure.cliques import Clique, Limits, cells_of, goal_pairs, pairs
 from gibbous.structure.merging import LEAST_GROUPS, kinds_of, merged_levels, most_groups
-from gibbous.structure.projection import Estimated, projected
+from gibbous.structure.projection import projected
 from gibbous.structure.rank_moments import halved, ranked
 from gibbous.structure.smoothing import Component, Components, added, estimated, one_way, rake
 
@@ -303,7 +303,7 @@ def estimates(known: Known, before: Estimates) -> Estimates:
 def targets(known: Known) -> list[Target]:
     """What the model is fitted to: 1-way shares, and measured cliques without their noise."""
     found = [Target((j,), shares) for j, shares in enumerate(known.shares)]
-    tables = [Estimated(*known.components.table(c), *e[1:]) for c, e in known.estimates.items()]
+    tables = [(*known.components.table(c), *e[1:]) for c, e in known.estimates.items()]
     if known.tied:  # mostly zeros, which few cells do not show of themselves
         tables = projected(tables, known.rows)
     for clique, (counts, sigma, cells, errors) in zip(known.estimates, tables, strict=True):
