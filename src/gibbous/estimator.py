@@ -19,6 +19,8 @@ from gibbous.core.release import Release, no_such_set
 from gibbous.core.schema import Schema
 from gibbous.privacy.ledger import Ledger
 
+_BUDGET = {"method__epsilon": "epsilon", "method__delta": "delta"}
+
 
 class Synthesizer:
     """Fit once (this spends), sample as often as the claim allows.
@@ -91,6 +93,10 @@ class Synthesizer:
             UsageError: an unknown name; nothing is changed then.
             ParameterError: a value of the mechanism is outside its range.
         """
+        if not dataclasses.is_dataclass(
+            params.get("method", self.method)
+        ):  # its budget is one of ours
+            params = {_BUDGET.get(name, name): value for name, value in params.items()}
         nested = {n.removeprefix("method__"): v for n, v in params.items() if "__" in n}
         own = {name: value for name, value in params.items() if "__" not in name}
         known = Synthesizer(own.get("method", self.method)).get_params()
@@ -100,8 +106,7 @@ class Synthesizer:
                     "UNKNOWNPARAM",
                     f"Synthesizer has no parameter {name!r}.",
                     f"Its parameters are {', '.join(known)}.",
-                    "Parameters of a method are set as method__NAME; epsilon and delta of a method "
-                    "that is named are set as such.",
+                    "Parameters of a method are set as method__NAME.",
                 )
         made: Any = own.get("method", self.method)
         if isinstance(made, str):

@@ -23,6 +23,7 @@ from gibbous.core.request import (
     Imprint,
     Output,
     Performance,
+    Privacy,
     Request,
 )
 from gibbous.core.schema import Schema
@@ -202,7 +203,7 @@ def release(request: Request, progress: Progress = silent) -> Release:
     privacy, source = request.privacy, request.source
     costs = planned(privacy, request.output)
     limits.refuse_assumed(costs, privacy)
-    frames, key = frame_kind(source), signing_key(request.output.sign)
+    frames, key = frame_kind(source, _untyped(privacy)), signing_key(request.output.sign)
     output = replace(request.output, sign=key, types=frames.types)
     request = replace(request, output=output)
     written_by(output.format)  # its library is there, before anything is spent
@@ -235,6 +236,14 @@ def release(request: Request, progress: Progress = silent) -> Release:
         taken: dict[str, Any] = {"bought_before": draft.bought, "bought_from": draft.bought_from}
         release = replace(draft.release, **taken)
         return (frames if target else replace(frames, read=None)).release(release)
+
+
+def _untyped(privacy: Privacy) -> frozenset[str]:
+    """Columns whose types in the source are data: they are to be bought, or were, and nobody stated them."""
+    if isinstance(privacy.method, Discovering):
+        known = privacy.method.known
+        return frozenset() if known.types_are_public else frozenset(known.names)
+    return frozenset(c.name for c in privacy.schema if c.source("missing") == "discovered")
 
 
 @guarded

@@ -29,7 +29,7 @@ from gibbous.privacy.spend import Charge, curator_of
 from gibbous.promise import ledger_of, planned
 from gibbous.read.schema_write import schema_toml
 from gibbous.structure.fine_bins import just_above
-from gibbous.write.durable_files import replace_file
+from gibbous.write.durable_files import replace_file, sha256_of
 from gibbous.write.in_memory import InMemory
 from gibbous.write.purchases import SHORT, folder_beside
 
@@ -101,8 +101,8 @@ def discover_schema(
         return folder_beside(charged.path) / f"schema-{digest[:SHORT]}.toml"
 
     def bought_before(dataset: bytes) -> bool:
-        kept = place(dataset)
-        return kept is not None and kept.is_file() and not fresh
+        kept = None if fresh else place(dataset)
+        return kept is not None and kept.is_file() and _paid_for(charged, dataset, kept)
 
     with records_in(request, costs, charged, engine, progress, bought_before) as dataset:
         kept = place(dataset)
@@ -114,11 +114,17 @@ def discover_schema(
         with curator_of(privacy, costs, engine, progress=progress) as curator:
             schema = paid.bought(curator)
         text = schema_toml(schema).encode()
-        if kept is not None:  # before the commit: whoever is stopped here finds what was paid for
+        if kept is not None:
             make_private_folder(kept.parent)
             replace_file(kept, text)
         hold.commit(hashlib.sha256(text).hexdigest())
     return schema
+
+
+def _paid_for(ledger: Ledger, dataset: bytes, kept: Path) -> bool:
+    """Whether the ledger holds the digest of a file: whoever may write the file may not write the ledger."""
+    digest = sha256_of(kept)
+    return any(entry.sha256 == digest for entry in ledger.entries(dataset))
 
 
 def missed(release: Release) -> Iterator[str]:
@@ -137,7 +143,7 @@ def missed(release: Release) -> Iterator[str]:
             yield f"{column.name}: about {share:.1%} of rows are in {column.other!r} (rare levels)."
         stated = column.source("kind") == "declared" and column.source("missing") == "discovered"
         absent = 0.0 if tables is None else _share(tables, j, column.missing_code)
-        if stated and absent >= 0.5:
+        if stated and absent >= (SEEN if column.binned else 0.5):
             yield (
                 f"{column.name}: about {absent:.1%} of rows are missing. Cells that are not of the kind that "
                 "was stated count as missing, too."
@@ -145,7 +151,8 @@ def missed(release: Release) -> Iterator[str]:
         for bound, share in (*_at_bounds(column), *_at_ends(column, tables, j)):
             yield (
                 f"{column.name}: about {share:.1%} of rows have {edge_text(column, bound)}, which is a bound "
-                "that was found. What lies beyond became it: unless many have it, declare wider bounds."
+                "that was found. What lies beyond became it: unless many have it, state wider bounds "
+                "(--bounds; of days in a schema)."
             )
 
 
@@ -153,21 +160,27 @@ def left_out(schema: Schema) -> str:
     """The columns that paid discovery found too little about, and what to do."""
     return (
         f"left out, since no levels or bounds that enough rows share were found: {', '.join(schema.ignore)}. "
-        "State what is known (--numeric, --days, --levels; --decimal ',' if numbers are written 3,5), or "
-        "declare a schema."
+        "State what is known (--numeric, --days, --levels). Where the kind was stated, write numbers as "
+        "12.50 (3,5 with --decimal ','), days as 2024-01-31; or declare a schema."
     )
 
 
 def _at_bounds(column: Column) -> Iterator[tuple[float, float]]:
-    """The outer bounds that were bought and have half a percent of rows or more, by the paid law."""
+    """The outer bounds that were bought and hold half a percent of rows, and far more than is beside them.
+
+    By the paid law; a lower bound of 0 or 1 is where counts begin.
+    """
     law = column.within
-    if law is None or column.source("bounds") != "discovered":
+    if law is None or len(law.weights) < 2 or column.source("bounds") != "discovered":
         return
     low, high = law.edges[0], law.edges[-1]
-    single = {0: low < 0 and law.edges[1] == just_above(column, low), -1: law.edges[-2] == high}
-    for place, one in single.items():
-        share = law.weights[place] / sum(law.weights)
-        if one and share >= SEEN:
+    step, whole = just_above(column, low) - low, sum(law.weights)
+    single = {0: low not in (0, 1) and law.edges[1] == low + step, -1: law.edges[-2] == high}
+    for place, beside in ((0, 1), (-1, -2)):
+        share = law.weights[place] / whole
+        width = abs(law.edges[2 * beside - place] - law.edges[beside]) / step
+        near = law.weights[beside] / whole / max(1.0, width)
+        if single[place] and share >= max(SEEN, PILED * near):
             yield float(law.edges[place]), share
 
 

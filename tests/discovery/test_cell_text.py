@@ -54,6 +54,11 @@ TEXTS = {
     "01/02/2020": "%m/%d/%Y or %d/%m/%Y",
     "31.12.2020": "%d.%m.%Y",
     "05-JUN-2020": "%d-%b-%Y",
+    "21/06/20": "text",
+    "15.11.23": "text",
+    "15-Nov-23": "text",
+    "23-11-15": "text",
+    "0001-01-01": "%Y-%m-%d",
     "V57": "text",
     "1,234": "text",
     "none": "text",
@@ -130,3 +135,17 @@ def test_cells_that_a_schema_shows_as_something_else(
 
     kept = [text for text, gone in zip(texts.to_list(), found, strict=True) if not gone]
     assert sorted(map(str, kept)) == sorted(map(str, shown))
+
+
+def test_a_stated_level_may_be_a_word_for_missing_and_a_number_may_have_a_point() -> None:
+    column = Column(
+        "a", "nominal", ("NA", "1", "2.0", "v1.0"), missing=True, other="other",
+        sources=(("missing", "discovered"),),
+    )  # fmt: skip
+    texts = pl.Series(["NA", "n/a", None, "1", "1.0", "2", "2.00", "v1.0", "v1", "01"])
+
+    codes = lenient_codes(texts, column)
+
+    missing, other = column.missing_code, column.other_code
+    assert codes.tolist() == [0, missing, missing, 1, 1, 2, 2, 3, other, other]
+    assert moved(texts, column, codes).tolist() == [False] * 8 + [True] * 2

@@ -146,7 +146,10 @@ def test_a_bought_bound_that_many_rows_have_is_named_and_no_other() -> None:
     assert list(_at_bounds(column(20, 500, 470, 10))) == [(-100.0, 0.02), (500.0, 0.01)]
     assert list(_at_bounds(column(4, 500, 492, 4))) == []
     assert list(_at_bounds(column(20, 500, 470, 10, source="declared"))) == []
-    assert list(_at_bounds(column(500, 400, 100, edges=(1.0, 2.0, 9.0, 9.0)))) == [(9.0, 0.1)]
+    assert list(_at_bounds(column(500, 100, 400, edges=(1.0, 2.0, 9.0, 9.0)))) == [(9.0, 0.4)]
+    positive = column(100, 400, 500, edges=(12.0, 13.0, 99.0, 99.0))
+    assert list(_at_bounds(positive)) == [(12.0, 0.1), (99.0, 0.5)]
+    assert list(_at_bounds(column(17, 966, 17, edges=(10.0, 11.0, 69.0, 69.0)))) == []  # even
 
 
 def test_an_end_of_whole_numbers_is_named_where_rows_pile_up() -> None:

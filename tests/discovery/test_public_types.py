@@ -72,7 +72,7 @@ def test_a_csv_has_no_types(tmp_path: Path) -> None:
 
     known = gb.Discovery.of(tmp_path / "data.csv", gb.Unit(), types_are_public=True)
 
-    assert known == gb.Discovery(tuple(FRAME.columns), gb.Unit())
+    assert known == gb.Discovery(tuple(FRAME.columns), gb.Unit(), types_are_public=True)
 
 
 @pytest.mark.parametrize("public", [True, False])
@@ -97,6 +97,37 @@ def test_the_flag_makes_kinds_and_levels_of_a_parquet_file_declared(
     assert schema["ward"].levels == (("a", "b", "rare") if public else schema["ward"].levels)
     assert ("rare" in schema["ward"].levels) == public
     assert {schema[name].source("kind") for name in ("code", "text")} == {"discovered"}
+
+
+def test_levels_of_a_public_type_are_complete_and_come_back_as_that_type() -> None:
+    known = gb.Discovery.of(
+        FRAME, gb.Unit(), types_are_public=True, levels={"text": ("t0", "t1", "t2", "t3")}
+    )
+
+    release = gb.synthesize(
+        FRAME, known, gb.AdaptiveGibbs(epsilon=20, delta=1e-6), ledger=gb.Ledger.ephemeral()
+    )
+
+    others = {name: release.schema[name].other for name in ("ward", "dead", "text")}
+    assert others == {"ward": None, "dead": None, "text": "other"}
+    types = release.sets[0].schema
+    assert (types["dead"], types["ward"]) == (pl.Boolean, FRAME.schema["ward"])
+
+
+def test_missing_cells_of_a_public_type_are_bought_as_others_are() -> None:
+    frame = FRAME.with_columns(dead=pl.when(pl.col("code") > 9).then("dead"))
+    known = gb.Discovery.of(frame, gb.Unit(), types_are_public=True)
+
+    schema = gb.Schema.discover(frame, known, epsilon=20, delta=1e-6, ledger=gb.Ledger.ephemeral())
+
+    assert schema["dead"].missing
+    assert not schema["ward"].missing
+    assert schema["dead"].source("missing") == "discovered"
+
+
+def test_a_column_without_levels_is_not_complete() -> None:
+    with pytest.raises(gb.GibbousError, match="a complete one has levels"):
+        gb.Discovery(("a",), gb.Unit(), complete=("a",))
 
 
 def test_types_are_refused_where_nothing_is_read(cli: Cli) -> None:  # noqa: F811

@@ -322,3 +322,68 @@ def test_an_engine_that_is_made_already_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match="Give the engine by name"):
         gb.synthesize(visits(10), known, method, rows=5, engine=made, ledger=ledger)
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"levels": {"a": ["x", "x"]}},
+        {"levels": {"a": []}},
+        {"bounds": {"a": (-1e308, 1e308)}},
+        {"bounds": {"a": (0, 1e18)}},
+        {"bounds": {"a": (0, 1e-320)}},
+    ],
+)
+def test_a_statement_that_no_column_can_have_is_refused_before_anything_is_charged(
+    stated: dict[str, Any],
+) -> None:
+    with pytest.raises(gb.GibbousError, match="'a'"):
+        gb.Discovery(["a", "b"], gb.Unit(), **stated)
+
+
+@pytest.mark.parametrize("target", ["b", "free"])
+def test_a_target_and_weights_work_without_a_schema_even_of_a_column_that_is_left_out(
+    target: str, tmp_path: Path
+) -> None:
+    rows = 2000
+    frame = pl.DataFrame(
+        {
+            "a": ["x", "y"] * (rows // 2),
+            "b": ["u", "u", "v", "v"] * (rows // 4),
+            "free": [f"text {i}" for i in range(rows)],
+        }
+    )
+    known = gb.Discovery(["a", "b", "free"], gb.Unit())
+    method = gb.AdaptiveGibbs(
+        epsilon=5, delta=1e-6, target=target, weights={"a": 2, ("a", "free"): 3}
+    )
+
+    release = gb.synthesize(
+        frame, known, method, rows=100, ledger=gb.Ledger.ephemeral(), out=tmp_path / "out"
+    )
+
+    assert release.schema.ignore == ("free",)
+    assert gb.verify(tmp_path / "out")
+
+
+def test_a_target_that_is_no_column_is_refused_before_anything_is_charged() -> None:
+    known = gb.Discovery(["a", "b"], gb.Unit())
+
+    with pytest.raises(gb.GibbousError, match=r"Columns are a, b\."):
+        gb.plan(known, gb.AdaptiveGibbs(epsilon=1, delta=1e-6, target="c"))
+
+
+def test_a_bought_schema_that_was_changed_beside_the_ledger_is_bought_again(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"a": ["x", "y"] * 1000})
+    known, ledger = gb.Discovery(["a"], gb.Unit()), tmp_path / "ledger.sqlite"
+
+    def bought() -> gb.Schema:
+        return gb.discover_schema(frame, known, epsilon=5, delta=1e-6, ledger=ledger)
+
+    first = bought()
+    (kept,) = (tmp_path / "ledger.sqlite.releases").glob("schema-*.toml")
+    assert bought() == first
+    kept.write_text(kept.read_text().replace('"x"', '"A"'))
+
+    assert "A" not in bought().columns[0].levels
+    assert len(gb.Ledger.open(ledger).entries()) == 4

@@ -16,12 +16,15 @@ from gibbous.core.context import Context, Hashed, MinHash
 from gibbous.core.errors import EngineFailure, ResourceLimit
 from gibbous.core.moment import moment
 from gibbous.core.recode import Edges, Groups
+from gibbous.core.request import Performance
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Sparse
 from gibbous.disintegrate import count_routes, passes, plain, schedule, spill
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.disintegrate.slabs import Slabs, SlabWriter
 from gibbous.disintegrate.spill import SpillFile
+from gibbous.disintegrate.text_records import TextEngine
+from gibbous.engines import engine_of as engine_of_run
 from tests.disintegrate.brute import as_dict, codes_of, context_of, count, schema_of
 
 ROWS = 7_300
@@ -404,6 +407,22 @@ def test_n1_a_full_disk_is_refused_before_and_while_writing(
         assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
+def test_a_scratch_folder_that_cannot_be_used_is_refused_before_records_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    for name in ("nowhere", "file"):
+        with pytest.raises(ResourceLimit, match=f"{name}.*not a folder"):
+            LocalEngine(scratch=tmp_path / name)
+        with pytest.raises(ResourceLimit, match=name):
+            engine_of_run(Performance(scratch=tmp_path / name))
+        with pytest.raises(ResourceLimit, match=name):
+            TextEngine(scratch=tmp_path / name)
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(ResourceLimit, match="can be written"):
+        LocalEngine(scratch=tmp_path)
+
+
 def test_a_scratch_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ResourceLimit) as caught:
         SpillFile(tmp_path / "nowhere")
@@ -427,6 +446,8 @@ def test_a_file_that_was_cut_is_an_error_and_never_a_wrong_count(tmp_path: Path)
 def test_the_scratch_folder_is_the_one_given_then_that_of_the_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    for name in "abc":
+        (tmp_path / name).mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "c"))
     monkeypatch.delenv("GIBBOUS_SCRATCH", raising=False)
 

@@ -116,7 +116,7 @@ def test_parameters_are_nested_and_set_as_in_scikit_learn() -> None:
     made.set_params(method__epsilon=2.0, seed=4)
     assert made.method == gb.NoisyPegs(epsilon=2, delta=1e-6)
     assert made.seed == 4
-    for wrong in ({"method__parent": 1}, {"zzz": 1}, {"method": "laplace", "method__epsilon": 1}):
+    for wrong in ({"method__parent": 1}, {"zzz": 1}, {"method": "laplace", "method__parents": 1}):
         with pytest.raises(UsageError, match="has no parameter"):
             made.set_params(**wrong)
     assert made.method == gb.NoisyPegs(epsilon=2, delta=1e-6)
@@ -129,6 +129,9 @@ def test_parameters_of_a_method_that_is_named_are_nested_too() -> None:
     made.set_params(method__parents=1)
     assert (usual, made.get_params()["method__parents"]) == (None, 1)
     assert made.parameters == {"parents": 1}
+    made.set_params(method__epsilon=8, method__delta=1e-7)
+    assert (made.epsilon, made.delta, made.parameters) == (8, 1e-7, {"parents": 1})
+    made.set_params(epsilon=9, delta=1e-6)
     base = pytest.importorskip("sklearn.base", reason="an optional companion")
     assert base.clone(made).get_params() == made.get_params()
     made.fit(FRAME, SCHEMA)

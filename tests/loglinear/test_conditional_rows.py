@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -62,6 +65,24 @@ def test_a_frame_of_fixed_columns_is_kept_and_the_rest_follows_it(release: Relea
     assert abs(shares[5] - 0.8) < 0.06
     assert abs(shares[25] - 0.1) < 0.06
     assert kept.columns == ["age"], "the input is not modified"
+
+
+@pytest.mark.parametrize(
+    "ages",
+    [pd.Series([5, 33, 99], index=[7, 8, 9]), pd.array([5, 33, 99]), pd.Index([5, 33, 99]),
+     range(5, 8), np.array([5, 33, 99]), deque([5, 33, 99]), pl.Series([5, 33, 99])],
+    ids=lambda ages: type(ages).__name__,
+)  # fmt: skip
+def test_any_sequence_gives_one_value_a_row(release: Release, ages: Any) -> None:
+    drawn = release.sample(3, 1, given={"age": ages, "sex": "f"})
+
+    assert drawn["age"].to_list() == list(ages)
+
+
+@pytest.mark.parametrize("ages", [{5, 33, 99}, {5: 1, 33: 2, 99: 3}, np.ones((3, 1))], ids=repr)
+def test_what_has_no_order_or_two_dimensions_is_refused(release: Release, ages: Any) -> None:
+    with pytest.raises(UsageError, match="in column 'age'"):
+        release.sample(3, 1, given={"age": ages})
 
 
 def test_missing_is_a_value_like_others(release: Release) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import math
 from collections.abc import Callable, Mapping
@@ -199,6 +200,10 @@ def _toml(old: str, new: str) -> Callable[[Path], None]:
     return write
 
 
+def _packed(path: Path) -> None:
+    path.write_bytes(gzip.compress(path.read_bytes()))
+
+
 WRONG: dict[str, tuple[Callable[[Path], None], str]] = {
     "a cell is left out": (_lines(lambda lines: lines[:-1]), "each of its 12 cells once"),
     "a cell stands twice": (_lines(lambda lines: [*lines, lines[-1]]), "each of its 12 cells once"),
@@ -209,6 +214,10 @@ WRONG: dict[str, tuple[Callable[[Path], None], str]] = {
     "a count is no number": (
         _lines(lambda lines: [*lines[:-1], "north,0,many"]),
         "cells once|no number",
+    ),
+    "a file is packed": (
+        lambda folder: _packed(folder / "region_stage.csv"),
+        "other columns|not a CSV file",
     ),
     "a column is unknown": (
         _lines(lambda lines: [lines[0].replace("stage", "phase"), *lines[1:]]),

@@ -285,8 +285,9 @@ def test_a24_only_one_regular_local_file_is_read(tmp_path: Path) -> None:
         "s3://bucket/d.csv",
         Path("https://example.org/d.csv"),
     ):
-        with refused(3, "NOTAFILE"):
+        with refused(3, "NOTAFILE") as caught:
             read_columns(address)
+        assert "://" in caught.text
     with refused(3, "FORMAT"):
         read_columns(written(tmp_path, "a,b\n", "d.xlsx"))
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 import polars as pl
 import pytest
 
+from gibbous.core.schema import Column, Schema
 from gibbous.read.source import probe, read_columns
 from tests.read.refusal import MARKER, refused
 
@@ -53,16 +54,39 @@ def test_pandas_columns_arrive_as_what_they_are() -> None:
         [MARKER, 1.5],
         [[MARKER], [1]],
         [{MARKER: 1}, None],
-        [Decimal("1.5"), None],
+        [Decimal("1.5"), MARKER],
         [b"x", None],
     ],
-    ids=["int and text", "text and float", "lists", "dicts", "decimals", "bytes"],
+    ids=["int and text", "text and float", "lists", "dicts", "decimal and text", "bytes"],
 )
 def test_b4_object_columns_of_mixed_or_odd_types_are_refused(values: list[object]) -> None:
     with refused(4, "TYPE") as caught:
         read_columns(pd.DataFrame({"a": pd.Series(values, dtype=object)}))
 
     assert "Column 'a'" in caught.text
+
+
+def test_decimals_of_pandas_objects_are_numbers() -> None:
+    far = [Decimal("1.123456789012345678901234567890"), Decimal(10**12), Decimal("NaN"), None]
+    whole = [Decimal(2**70), Decimal("3.00"), None, None]
+    endless = [Decimal("Infinity"), Decimal(1), None, None]
+    columns = {"far": far, "whole": whole, "endless": endless}
+
+    found = read_columns(pd.DataFrame(columns, dtype=object))
+
+    assert found["far"].to_list() == [1.1234567890123457, 1e12, None, None]
+    assert found["whole"].to_list() == [2**70, 3, None, None]
+    assert found["endless"].to_list() == [float("inf"), 1.0, None, None]
+
+
+def test_b4_intervals_of_months_are_refused_unless_ignored() -> None:
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"a": pa.array([(1, 2, 3)], pa.month_day_nano_interval()), "b": [1]})
+
+    with refused(4, "TYPE"):
+        read_columns(table)
+    schema = Schema((Column("b", "ordinal", levels=(1, 2)),), ignore=("a",))
+    assert read_columns(table, schema=schema).columns == ["b"]
 
 
 def test_b4_period_and_duration_columns_of_pandas_are_refused() -> None:

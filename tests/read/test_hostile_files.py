@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import os
 import signal
 import subprocess
 import sys
+import time
 import tomllib
+import zlib
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -27,7 +31,9 @@ from gibbous.flows.geography_file import load_geography
 from gibbous.frontier.study_file import load as load_study
 from gibbous.privacy.ledger import Ledger
 from gibbous.read import parquet_child
-from gibbous.read.csv_file import ReadOptions
+from gibbous.read.csv_file import ReadOptions, read_csv
+from gibbous.read.csv_text import parsed
+from gibbous.read.metadata.files import import_schema
 from gibbous.read.schema_file import load_schema
 from gibbous.read.source import read_columns, read_slices
 from tests.hostile import ABORT
@@ -264,3 +270,65 @@ def test_E_a_byte_order_mark_is_no_part_of_a_text(tmp_path: Path) -> None:
     assert read_text(path, 4) == "a"
     with pytest.raises(Unreadable, match="more than 3 bytes"):
         read_text(path, 3)
+
+
+def test_text_that_begins_like_a_packed_file_is_read_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "powers.csv"
+    path.write_text("f,n\nx^2,1\nx^3,2\n")
+
+    frame = read_csv(path, ReadOptions(), null="", expected=None)
+
+    assert frame.rows() == [("x^2", "1"), ("x^3", "2")]
+    assert parsed(b"x^2,b\n1,2\n").columns == ["x^2", "b"]
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
+def test_packed_bytes_are_never_unpacked(pack: Callable[[bytes], bytes]) -> None:
+    text = b"a,b\n" + b"1,2\n" * 100_000
+    try:
+        frame = parsed(pack(text))
+    except (pl.exceptions.PolarsError, OSError):
+        return
+    assert frame.height < 1000
+    assert frame.columns != ["a", "b"]
+
+
+def test_E_yaml_whose_aliases_unfold_without_end_is_refused_and_few_are_read(
+    tmp_path: Path,
+) -> None:
+    levels = "".join(f"  - &b{i} [*b{i - 1}, *b{i - 1}]\n" for i in range(1, 40))
+    (tmp_path / "bomb.yaml").write_text(f"x:\n  - &b0 [1]\n{levels}METADATA_SPEC_VERSION: *b39\n")
+    (tmp_path / "loop.yaml").write_text("columns: &a\n  b: *a\n")
+    for name in ("bomb", "loop"):
+        with pytest.raises(UsageError, match="huge"):
+            import_schema(tmp_path / f"{name}.yaml")
+    (tmp_path / "two.yaml").write_text(
+        "columns: {a: {sdtype: boolean, x: &d 1}, b: {sdtype: boolean, x: *d}}\n"
+    )
+
+    assert import_schema(tmp_path / "two.yaml").names == ("a", "b")
+
+
+@pytest.mark.parametrize("key", ["bins", "decimals", "lower", "levels"])
+def test_E_a_hexadecimal_number_of_thousands_of_digits_is_a_refusal(
+    tmp_path: Path, key: str
+) -> None:
+    huge = "0x" + "f" * 5_000
+    path = tmp_path / "schema.toml"
+    path.write_text(f'[[column]]\nname = "a"\nkind = "numeric"\n{key} = [{huge}]\n')
+
+    with pytest.raises(UsageError, match="too large"):
+        load_schema(path)
+
+
+def test_E_variables_inside_of_variables_are_read_once(tmp_path: Path) -> None:
+    deep = 30_000
+    path = tmp_path / "deep.xml"
+    inner = '<var name="v"><catgry><catValu>1</catValu></catgry>' * deep + "</var>" * deep
+    path.write_text(f"<codeBook><dataDscr>{inner}</dataDscr></codeBook>")
+    start = time.process_time()
+
+    with contextlib.suppress(UsageError):
+        import_schema(path)
+
+    assert time.process_time() - start < 5

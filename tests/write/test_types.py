@@ -303,6 +303,16 @@ def test_objects_come_back_as_objects() -> None:
     assert {type(one) for one in release.sets[0]["x"]} <= {int, type(None)}
 
 
+def test_decimals_of_a_pandas_column_of_objects_come_back_as_numbers_in_objects() -> None:
+    source = pd.DataFrame({"x": [decimal.Decimal(n) / 4 for n in range(20)] * 9})
+    schema = Schema((Column("x", "numeric", **CENTS),), Unit("row"))
+
+    found = gb.synthesize(source, schema, "laplace", epsilon=9, rows=9).sets[0]["x"]
+
+    assert found.dtype.kind == "O"
+    assert {type(one) for one in found} == {float}
+
+
 def test_labels_are_in_the_attributes_of_the_frame_that_a_run_returns(tmp_path: Path) -> None:
     column = Column("x", "numeric", label="Age", note="at entry", **WHOLE)
     source = pd.DataFrame({"x": [1, 2, 3] * 50})

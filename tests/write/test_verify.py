@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -233,6 +234,10 @@ def test_k3_a_file_that_claims_many_cells_is_refused_before_it_is_read(rel: Path
         put("0.5", "claim", "epsilon"),
         put("0.5", "plan", "total", "epsilon"),
         put("2", "plan", "spends", 0, "claim", "epsilon"),
+        put("-1", "plan", "spends", 0, "claim", "epsilon"),
+        put({"epsilon": "0.001"}, "method", "params"),
+        put("[" * 200_000, "plan", "spends", 0, "claim", "fixed"),
+        put("[" * 200_000, "ledger", "entries", "reserve", "public"),
         put([50, 51], "rows"),
         put([50], "rows"),
         put(3, "sets"),
@@ -343,6 +348,15 @@ def test_a_csv_that_differs_from_its_parquet_is_refused(rel: Path) -> None:
         reseal(rel)
         with pytest.raises(ModelRejected, match="synthetic_1"):
             verify(rel)
+
+
+def test_a_packed_file_in_place_of_a_csv_is_refused_and_not_unpacked(rel: Path) -> None:
+    path = rel / "synthetic_1.csv"
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    reseal(rel)
+
+    with pytest.raises(ModelRejected, match="synthetic_1"):
+        verify(rel)
 
 
 @pytest.mark.parametrize("columns", ["all", "one"])

@@ -14,6 +14,8 @@ from gibbous.core.kinds import is_a
 from gibbous.core.readers import readers
 from gibbous.core.schema import Schema, Unit
 
+UNKNOWN = ("?",)  # levels of a column before any are bought
+WIDEST = 1e15  # of bounds: whole numbers have 15 digits at most
 SHARE = 0.4
 """Of rho: what kinds, levels, bounds and cut points cost unless something else is said."""
 
@@ -30,6 +32,8 @@ class Discovery:
         levels: column name -> its levels, which are then not bought.
         bounds: column name -> (least, greatest) number, which are then not bought, nor the kind; numbers
             beyond become the bound.
+        types_are_public: the types of the source's columns are public, so what is released keeps them.
+        complete: columns that hold none but their stated levels, as a type says: they have no `other`.
         share: of rho, for everything that is bought before the method starts; 0.01 to 0.9.
     Raises:
         ParameterError: share is something else.
@@ -44,10 +48,12 @@ class Discovery:
     levels: tuple[tuple[str, tuple[Level, ...]], ...] = ()
     share: float = SHARE
     bounds: tuple[tuple[str, tuple[float, float]], ...] = ()
+    types_are_public: bool = False
+    complete: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         try:
-            for name in ("names", "numeric", "date"):
+            for name in ("names", "numeric", "date", "complete"):
                 object.__setattr__(self, name, _listed(getattr(self, name)))
             levels = [(column, tuple(map(_as_read, own))) for column, own in _pairs(self.levels)]
             bounds = [(column, (float(a), float(b))) for column, (a, b) in _pairs(self.bounds)]
@@ -55,13 +61,16 @@ class Discovery:
             object.__setattr__(self, "bounds", tuple(bounds))
             named = (column for column, _ in (*levels, *bounds))
             texts = (*self.names, *self.numeric, *self.date, *named)
-            if not is_a(texts, tuple[str, ...]) or not all(a < b for _, (a, b) in bounds):
+            known = is_a(texts, tuple[str, ...]) and is_a(self.types_are_public, bool)
+            whole = {*self.complete} <= dict(levels).keys()
+            if not (known and whole and all(a < b for _, (a, b) in bounds)):
                 raise TypeError
         except (TypeError, ValueError):
             raise UsageError(
                 "DISCOVERY",
                 "Names, levels or bounds of a Discovery are of another kind than it takes.",
-                "Names are lists of text; a named column has a list of levels, or two bounds, least first.",
+                "Names are lists of text; a named column has a list of levels, or two bounds, least first; "
+                "a complete one has levels.",
                 'For example names=["sex", "age"], levels={"sex": ["f", "m"]}, bounds={"age": (0, 120)}.',
             ) from None
         if not isinstance(self.unit, Unit):
@@ -74,6 +83,16 @@ class Discovery:
                 f"Leave it out for {SHARE}.",
             )
         self._check_names()
+        for name, (low, high) in self.bounds:
+            if high - low < max(1.0, abs(low), abs(high)) / 10**9 or max(-low, high) > WIDEST:
+                raise UsageError(
+                    "BOUNDS",
+                    f"The bounds of {name!r} are {low:g} and {high:g}.",
+                    f"They lie between -{WIDEST:g} and {WIDEST:g}, not closer than one billionth.",
+                    "State others, or none: then they are bought.",
+                )
+        for name, own in self.levels:
+            Column(name, "nominal", own)  # refused here, where nothing is spent
 
     @staticmethod
     @answering
@@ -106,25 +125,30 @@ class Discovery:
     ) -> Discovery:
         """With facts from types, for columns of which nothing is stated yet."""
         stated = {*self._stated(), self.unit.column}
+        told = {name: own for name, own in levels.items() if name not in stated}
         return replace(
             self,
+            types_are_public=True,
             numeric=(*self.numeric, *(n for n in numeric if n not in stated)),
             date=(*self.date, *(n for n in date if n not in stated)),
-            levels=(*self.levels, *((n, v) for n, v in levels.items() if n not in stated)),
+            levels=(*self.levels, *told.items()),
+            complete=(*self.complete, *told),
         )
 
     def schema(self) -> Schema:
         """Names and unit as a schema with a placeholder for each column: what is known before the charge."""
         person = self.unit.column
-        shells = (Column(name, "nominal", ("?",)) for name in self.names if name != person)
+        shells = (Column(name, "nominal", UNKNOWN) for name in self.names if name != person)
         return Schema(tuple(shells), self.unit)
 
     def to_json(self) -> dict[str, object]:
         """The stated facts, for a plan."""
         found: dict[str, object] = {"share": self.share}
         stated: dict[str, object] = {"numeric": list(self.numeric), "date": list(self.date)}
+        stated["complete"] = list(self.complete)
         for fact in ("levels", "bounds"):
             stated[fact] = {name: list(own) for name, own in getattr(self, fact)}
+        stated["types_are_public"] = self.types_are_public
         return found | {name: value for name, value in stated.items() if value}
 
     def _stated(self) -> list[str]:

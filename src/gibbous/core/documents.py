@@ -79,7 +79,9 @@ def toml(text: str, parse_float: Callable[[str], Any] = float) -> dict[str, Any]
     """
     _check_nesting(text, _TOML)
     try:
-        return tomllib.loads(text, parse_float=parse_float)
+        document = tomllib.loads(text, parse_float=parse_float)
+        str(document)  # ValueError for a hexadecimal number of thousands of digits
+        return document
     except tomllib.TOMLDecodeError as error:
         place = str(error)
     except (ValueError, ArithmeticError, RecursionError):

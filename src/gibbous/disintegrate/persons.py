@@ -19,7 +19,7 @@ from gibbous.core.context import mix64
 from gibbous.core.protocols import Words64
 from gibbous.disintegrate.spill import SpillFile
 from gibbous.encode.levels import as_text
-from gibbous.encode.persons import first_without, no_person, surplus
+from gibbous.encode.persons import first_without, identifiers, no_person, surplus
 
 RANGE = 1 << 20  # rows whose words are grouped at once
 UNKNOWN = 1 << 26  # rows that are made ready for where nobody knows their number
@@ -63,6 +63,7 @@ class People:
 
     def lanes(self, people: pl.Series) -> np.ndarray:
         """Keyed words of some rows, uint64 (1 or 2, rows); rows without an identifier are noted."""
+        people = identifiers(people)
         without = first_without(people)
         if without and not self._first_missing:
             self._first_missing = self._rows + without

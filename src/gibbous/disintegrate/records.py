@@ -45,7 +45,7 @@ class LocalEngine(Secret):
             NUMBA_NUM_THREADS, if that is set). Results do not depend on it.
         memory_limit: bytes that one `tally` may need; None for `core.machine.default_limit()`.
         scratch: folder for codes that are too many for memory; None for GIBBOUS_SCRATCH, or the
-            temporary folder.
+            temporary folder. ResourceLimit if it is not one that can be written.
         held: bytes of codes that stay in memory; None for `held_limit()`.
         slab: bytes of codes on disk that are read at once.
     """

@@ -24,8 +24,15 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def scratch_folder(given: Path | str | None = None) -> Path:
-    """Where codes are spilled: as given, else GIBBOUS_SCRATCH, else the temporary folder (TMPDIR)."""
-    return Path(given or os.environ.get("GIBBOUS_SCRATCH") or temporary_folder())
+    """Where codes are spilled: as given, else GIBBOUS_SCRATCH, else the temporary folder (TMPDIR).
+
+    ResourceLimit where a named one is not a folder that can be written.
+    """
+    named = given or os.environ.get("GIBBOUS_SCRATCH")
+    folder = Path(named or temporary_folder())
+    if named and not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+        raise _unusable(folder, "it is not a folder that can be written")
+    return folder
 
 
 class SpillFile(Secret):
@@ -122,12 +129,7 @@ class SpillFile(Secret):
         if error.errno in _FULL:
             raise _full(self._folder) from None
         why = os.strerror(error.errno).lower() if error.errno else "it failed"
-        raise ResourceLimit(
-            "SCRATCH",
-            f"The scratch folder {str(self._folder)!r} cannot be used: {why}.",
-            "Encoded records that are too many for memory are kept there for the length of a run.",
-            "Name another folder with --scratch or GIBBOUS_SCRATCH.",
-        ) from None
+        raise _unusable(self._folder, why) from None
 
 
 def _nameless(folder: Path) -> int:
@@ -143,6 +145,15 @@ def _nameless(folder: Path) -> int:
     finally:
         os.rmdir(private)
     return handle
+
+
+def _unusable(folder: Path, why: str) -> ResourceLimit:
+    return ResourceLimit(
+        "SCRATCH",
+        f"The scratch folder {str(folder)!r} cannot be used: {why}.",
+        "Encoded records that are too many for memory are kept there for the length of a run.",
+        "Name another folder with --scratch or GIBBOUS_SCRATCH.",
+    )
 
 
 def _full(folder: Path) -> ResourceLimit:

@@ -7,6 +7,7 @@ there is. The texts themselves are secret.
 from __future__ import annotations
 
 import datetime
+import re
 
 import numpy as np
 import polars as pl
@@ -68,6 +69,10 @@ _POINTED = r"^[+-]?(0|[1-9][0-9]{0,14})?\.([0-9]*?)0*$"
 _PADDED = r"^[+-]?0[0-9]+(\.[0-9]*)?$"
 _CLOCK = r"^([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]+)?)?$"
 _AFTER_TIME = r"(:[0-9]{2})(\.[0-9]+)?( ?(Z|UTC|[+-][0-9]{2}:?[0-9]{2}))?$"
+_EXACT = 1 << 53
+_IDLE_ZEROS = r"(?:\.|(\.[0-9]*[1-9]))0+$"
+_YEAR = r"(?:^|[^0-9])[0-9]{4}(?:[^0-9]|$)"
+_FOUR_DIGITS = datetime.date(1000, 1, 1).toordinal()
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
@@ -153,27 +158,35 @@ def moved(values: pl.Series, column: Column, codes: np.ndarray) -> np.ndarray:
         kept = (read >= column.edges[0]) & (read <= column.edges[-1])
         if kept.all():
             return ~kept
-    cells = plain_text(as_cells(values, column.date_format))
+    cells = _under(column, as_cells(values, column.date_format))
     if not column.binned:
-        whole = all(type(level) is int for level in column.levels)
-        texts = whole_text(cells) if whole else cells
-        known = pl.Series([str(level) for level in column.levels])
-        hours = column.levels == HOURS
-        kept = (
-            _like(cells, _CLOCK) if hours else texts.is_in(known).fill_null(value=False).to_numpy()
-        )
+        if all(type(level) is int for level in column.levels):
+            known = pl.Series(list(_written(column)))
+            kept = whole_text(cells).is_in(known).fill_null(value=False).to_numpy()
+        else:
+            kept = _level_codes(cells, column) >= 0
     null = cells.is_null().to_numpy()
     shown: np.ndarray = kept | (null & (column.missing_code is not None))
     return ~shown
 
 
 def as_cells(values: pl.Series, form: str | None = None) -> pl.Series:
-    """A column of any type as the text of its cells; days that are not text in a form, or as ISO 8601."""
+    """A column of any type as the text of its cells; days that are not text in a form, or as ISO 8601.
+
+    The type of a column of numbers often hangs on one record (a missing cell makes pandas' integers
+    floats), so a number has one text in all of them: the shortest, and beyond 2^53 that of its float.
+    """
     if form and values.dtype == pl.Date:
         values = values.cast(pl.Datetime)
     if isinstance(values.dtype, pl.Datetime):
         return values.dt.to_string(form or "%Y-%m-%d %H:%M:%S")
-    return values.cast(pl.String)
+    if values.dtype.is_integer():
+        ends = [int(end or 0) for end in (values.min(), values.max())]  # type: ignore[arg-type]
+        if max(map(abs, ends)) <= _EXACT:
+            return values.cast(pl.String)
+        values = values.cast(pl.Float64)
+    texts = values.cast(pl.String)
+    return texts.str.replace(_IDLE_ZEROS, "${1}") if values.dtype.is_numeric() else texts
 
 
 def lenient_codes(texts: pl.Series, column: Column) -> np.ndarray:
@@ -183,7 +196,7 @@ def lenient_codes(texts: pl.Series, column: Column) -> np.ndarray:
     other, else missing; what is missing becomes missing, else other. Without either it becomes the
     first level, or the middle bin: that is for the few cells that noisy counts do not show.
     """
-    cells = plain_text(texts)
+    cells = _under(column, texts)
     usual = column.bins // 2 if column.ordered else 0
     if column.binned:
         read = _read(cells, column)
@@ -215,8 +228,9 @@ def _level_codes(cells: pl.Series, column: Column) -> np.ndarray:
         hours = cells.str.extract(_CLOCK, 1).cast(pl.Int32, strict=False).fill_null(-1)
         return np.array(hours.to_numpy(), dtype=np.int32)
     if any(type(level) is not int for level in levels):
-        known = {str(level): code for code, level in enumerate(levels)}
-        return np.array([known.get(text, -1) for text in cells.to_list()], dtype=np.int32)
+        known, texts = _written(column), cells.fill_null("").to_list()
+        found = [known[text] if text in known else known.get(_shortest(text), -1) for text in texts]
+        return np.array(found, dtype=np.int32)
     numbers = whole_text(cells).cast(pl.Int64)
     places = np.array(levels, dtype=np.int64)
     given = numbers.fill_null(0).to_numpy()
@@ -227,6 +241,25 @@ def _level_codes(cells: pl.Series, column: Column) -> np.ndarray:
     codes = np.where(places[order][at] == given, order[at], -1).astype(np.int32)
     codes[numbers.is_null().to_numpy()] = -1
     return codes
+
+
+def _written(column: Column) -> dict[str, int]:
+    """Code of each level by its text; a level that is a number may be written shortest, too."""
+    known = {str(level): code for code, level in enumerate(column.levels)}
+    return {_shortest(text): code for text, code in known.items()} | known
+
+
+def _shortest(text: str) -> str:
+    return re.sub(_IDLE_ZEROS, r"\1", text) if re.match(NUMBER, text) else text
+
+
+def _under(column: Column, texts: pl.Series) -> pl.Series:
+    """`plain_text`, but for words for missing that are levels of the column."""
+    cells = texts.str.strip_chars()
+    missing = pl.Series(_missing(cells))
+    if not column.binned:
+        missing &= ~cells.is_in(list(_written(column))).fill_null(value=False)
+    return cells.set(missing, None)
 
 
 def _first(*codes: int | None) -> int:
@@ -248,7 +281,7 @@ def _floats(cells: pl.Series) -> np.ndarray:
 
 
 def _ordinals(cells: pl.Series, form: str) -> np.ndarray:
-    """Days in one form as proleptic ordinals, 0 for what is none; years 1 to 9999.
+    """Days in one form as proleptic ordinals, 0 for what is none; years 1 to 9999, in four digits.
 
     Of a form with a time of day, fractions of a second and a zone are cut off before: the day is that
     which is written.
@@ -257,4 +290,7 @@ def _ordinals(cells: pl.Series, form: str) -> np.ndarray:
         cells = cells.str.replace(_AFTER_TIME, "${1}")
     days = cells.str.to_date(form, strict=False, exact=True).to_physical().cast(pl.Int64)
     ordinals = (days + _EPOCH).fill_null(0).to_numpy()
+    early = pl.Series(ordinals < _FOUR_DIGITS)
+    if early.any():
+        ordinals = np.where(early & ~cells.str.contains(_YEAR).fill_null(value=False), 0, ordinals)
     return np.where((ordinals > 0) & (ordinals <= datetime.date.max.toordinal()), ordinals, 0)

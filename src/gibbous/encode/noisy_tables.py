@@ -20,6 +20,7 @@ from gibbous.core.errors import UsageError
 from gibbous.core.exact import is_finite
 from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Dense, NoiseInfo, Table
+from gibbous.read.csv_text import parsed
 from gibbous.read.fields import listed, shown
 
 FILE = "tables.toml"
@@ -128,7 +129,7 @@ def _table(place: Path, entry: object, schema: Schema) -> tuple[Table, bytes]:
         raise _bad(f"{shown(name)} has no scale", "scale is sigma, or b of the geometric law, > 0")
     try:
         data = read_bytes(place / name, MOST_BYTES)
-        frame = pl.read_csv(data, infer_schema=False)
+        frame = parsed(data)
     except Unreadable as error:
         raise _bad(f"{shown(name)} {error}", "It is a CSV file") from None
     except (pl.exceptions.PolarsError, ValueError):

@@ -16,6 +16,7 @@ def bounded(people: pl.Series, max_rows: int, words: Words64) -> np.ndarray | No
     Gives None when every row stays; SchemaMismatch where one has no identifier. Cryptographic 64-bit
     words are asked for only when somebody has too many rows.
     """
+    people = identifiers(people)
     row = first_without(people)
     if row:
         raise no_person(people.name, row)
@@ -48,6 +49,14 @@ def surplus(who: np.ndarray, most: int, dice: np.ndarray | Words64) -> np.ndarra
     place = np.arange(len(by)) - np.repeat(first, np.diff(first, append=len(by)))
     gone: np.ndarray = rows[by[place >= most]]
     return gone
+
+
+def identifiers(people: pl.Series) -> pl.Series:
+    """Identifiers as they are compared: of text, outer blanks do not count, and blanks alone are missing."""
+    if not isinstance(people.dtype, pl.String | pl.Categorical | pl.Enum):
+        return people
+    texts = people.cast(pl.String).str.strip_chars()
+    return texts.set(texts == "", None)
 
 
 def first_without(people: pl.Series) -> int:

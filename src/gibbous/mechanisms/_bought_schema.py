@@ -175,7 +175,7 @@ def bought_schema(
     columns = dict[str, Column]()
     parts, plans = _outlined(curator, known, parts)
     for name, levels in known.levels:
-        columns[name] = stated_column(plans[name], levels)
+        columns[name] = stated_column(plans[name], levels, complete=name in known.complete)
     columns |= {name: between(plans[name], *ends) for name, ends in known.bounds}
     columns |= {name: clock_column(plan) for name, plan in plans.items() if plan.kind == CLOCK}
     parts, atoms, counts = _with_levels(curator, parts, plans, columns)

@@ -113,10 +113,11 @@ class Discovering:
         return Parts(rho * share, tails, self.known, self.relation, method)
 
     def _known(self, rows: int | None, sets: int) -> Plan:
-        number = Column("x", "numeric", edges=(0.0, 1.0, 2.0))
+        shells = self.known.schema()
+        numeric = (Column(c.name, "numeric", edges=(0.0, 1.0, 2.0)) for c in shells)
         with in_account("zcdp"):  # thresholds have a delta beside rho
-            known = self.method.plan(self.known.schema(), rows, sets)
-            numbers = self.method.plan(Schema((number,), self.known.unit), rows, sets).numbers
+            known = self.method.plan(shells, rows, sets)
+            numbers = self.method.plan(replace(shells, columns=tuple(numeric)), rows, sets).numbers
         if numbers:
             raise PrivacyRefused(
                 "DISCOVERY",

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from gibbous.core.errors import InputRejected, ResourceLimit, UsageError
 from gibbous.read.conform import check_names
-from gibbous.read.csv_text import Piece, keep_records, pieces, split_header
+from gibbous.read.csv_text import Piece, keep_records, parsed, pieces, split_header
 from gibbous.read.fields import shown
 from gibbous.read.files import blocks, format_of, memory_limit, opened
 
@@ -256,8 +255,8 @@ def _parsed(piece: Piece, good: np.ndarray, names: list[str], sep: str, null: st
     columns = [*names, "\0"] if len(names) == 1 else names
     failed = False
     try:
-        frame = pl.read_csv(
-            BytesIO(text),
+        frame = parsed(
+            text,
             has_header=False,
             separator=sep,
             schema=dict.fromkeys(columns, pl.String),

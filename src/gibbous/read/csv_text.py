@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gibbous.core.errors import InputRejected, ResourceLimit
 
+if TYPE_CHECKING:
+    import polars as pl
+
+_MARK = b"\xef\xbb\xbf"
 MAX_RECORD = 16 << 20
 _QUOTE, _LF, _CR = 34, 10, 13
 
@@ -55,7 +61,7 @@ def pieces(blocks: Iterator[bytes], sep: str, encoding: str) -> Iterator[Piece]:
                     "Text files are UTF-8 (with or without a byte order mark).",
                     "Save it as UTF-8.",
                 )
-            marked = block.startswith(b"\xef\xbb\xbf")
+            marked = block.startswith(_MARK)
             block, offset = (block[3:], 3) if marked else (block, 0)
         left += block
         end = last_end(left, first=header)
@@ -241,3 +247,14 @@ def _lone(line: int) -> InputRejected:
 
 def _line_at(text: bytes, place: int, line: int) -> int:
     return line + text.count(b"\n", 0, place)
+
+
+def parsed(text: bytes, **options: Any) -> pl.DataFrame:
+    """CSV text as polars reads it, all cells as text; errors are those of polars.
+
+    A mark of byte order stands in front: polars would unpack text that begins like a packed file, be
+    that gzip without end or the letters x^.
+    """
+    import polars as pl
+
+    return pl.read_csv(BytesIO(_MARK + text.removeprefix(_MARK)), infer_schema=False, **options)

@@ -35,7 +35,8 @@ def format_of(path: Path) -> str:
     """'csv', 'csv.gz' or 'parquet', by the file's name; InputRejected for anything else."""
     name = path.name.lower()
     if _URL.match(str(path)):
-        raise _rejected("NOTAFILE", path, "is an address", "Download it first, and pass its path.")
+        typed = str(path).replace(":/", "://", 1)  # a path has single slashes
+        raise _rejected("NOTAFILE", typed, "is an address", "Download it first, and pass its path.")
     for ending, kind in ((".parquet", "parquet"), (".pq", "parquet")):
         if name.endswith(ending):
             return kind
@@ -170,7 +171,7 @@ def _too_large(size: int, most: int) -> ResourceLimit:
     )
 
 
-def _rejected(name: str, path: Path, what: str, fix: str) -> InputRejected:
+def _rejected(name: str, path: Path | str, what: str, fix: str) -> InputRejected:
     return InputRejected(
         name,
         f"The input {shown(path)} {what}.",

@@ -11,7 +11,10 @@ from gibbous.read.fields import shown
 if TYPE_CHECKING:
     import polars as pl
 
-_OBJECTS = ("string", "empty", "boolean", "integer", "floating", "date", "datetime", "datetime64")
+_OBJECTS = (
+    "string", "empty", "boolean", "integer", "floating", "decimal", "date", "datetime", "datetime64"
+)  # fmt: skip
+_STOPS = ("decimal256", "month_day_nano_interval")
 
 
 def from_frame(source: Any, *, max_columns: int, skip: frozenset[str]) -> pl.DataFrame:
@@ -41,10 +44,11 @@ def from_frame(source: Any, *, max_columns: int, skip: frozenset[str]) -> pl.Dat
 
     if family == "pyarrow":
         _check_names(source.schema.names, max_columns)
-        wide = [one.name for one in source.schema if str(one.type).startswith("decimal256")]
+        types = {one.name: str(one.type).partition("(")[0] for one in source.schema}
+        wide = [name for name, kind in types.items() if kind in _STOPS]
         for name in wide:  # polars stops the process's stack at one
             if name not in skip:
-                raise _unusable(name, "decimal256")
+                raise _unusable(name, types[name])
         narrow = source.select([n for n in source.schema.names if n not in wide])
         source = _guarded(lambda: pl.from_arrow(narrow), "The pyarrow table")
     if isinstance(source, pl.LazyFrame):
@@ -52,6 +56,17 @@ def from_frame(source: Any, *, max_columns: int, skip: frozenset[str]) -> pl.Dat
         source = _guarded(lazy.collect, "The lazy frame")
     check_names(source.columns, max_columns)
     return _plain(source, skip)
+
+
+def series_of(name: str, values: Any) -> pl.Series:
+    """A sequence as a column; SchemaMismatch for one of pandas of mixed or unusable type."""
+    import polars as pl
+
+    if type(values).__module__.partition(".")[0] != "pandas":
+        return pl.Series(name, values)
+    import pandas as pd
+
+    return _pandas_column(name, pd.Series(values))
 
 
 def frame_names(frame: Any) -> list[str]:
@@ -117,6 +132,10 @@ def _objects(name: str, values: list[Any], kind: str) -> pl.Series:
         "floating": (pl.Float64,),
         "date": (pl.Date,),
     }
+    if kind == "decimal":  # polars makes nulls of those that one common scale does not hold
+        whole = all(v is None or (v.is_finite() and v == v.to_integral_value()) for v in values)
+        of, kind = (int, "integer") if whole else (float, "floating")
+        values = [None if v is None else of(v) for v in values]
     for dtype in types.get(kind, (None,)):
         try:
             return pl.Series(name, values, dtype=dtype, strict=True)
@@ -164,6 +183,6 @@ def _unusable(name: str, what: str) -> SchemaMismatch:
     return SchemaMismatch(
         "TYPE",
         f"Column {shown(name)} has type {what}.",
-        "A column holds one plain type: text, whole numbers, floats, booleans or days.",
+        "A column holds one plain type: text, whole numbers, floats, decimals, booleans or days.",
         "Convert the column, for example with astype(str).",
     )

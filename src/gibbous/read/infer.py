@@ -31,7 +31,7 @@ _PADDED, _ISO = r"^-?0[0-9]", r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _SLASHED = r"^([0-9]{1,2}[/.-]){2}[0-9]{2,4}$|^[0-9]{4}([/.-][0-9]{1,2}){2}$"
 _LONG_WHOLE = r"^[+-]?[0-9]{19,}$"
 _UNUSABLE = (
-    "left out (ignore): its type is not read (decimals, times, time zones, lists, mixed values). "
+    "left out (ignore): its type is not read (times of day, durations, lists, bytes, mixed values). "
     "Make it text, whole numbers, floats or days, and draft again."
 )
 _TRUTH = {"True", "true", "TRUE", "False", "false", "FALSE"}

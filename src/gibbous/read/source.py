@@ -44,6 +44,9 @@ __all__ = [
 ]
 
 
+_DATABASES = ("duckdb", "sqlite", "postgres", "postgresql")
+
+
 @dataclass(frozen=True, slots=True)
 class ReadProbe:
     """What the head of an input says.
@@ -181,7 +184,7 @@ def _names_first(source: Any, schema: Schema | None, options: ReadOptions) -> It
         refused = error
     if refused is None:
         return
-    if schema is not None:
+    if schema is not None and not is_table(source):  # whose names were looked at first
         paths = isinstance(source, str | os.PathLike)
         names = probe(source, options=options).names if paths else frame_names(source)
         conform_names(names, schema)
@@ -195,8 +198,20 @@ def null_text(source: Any, schema: Schema) -> str:
 
 
 def is_table(source: Any) -> bool:
-    """Whether a source is a table of a database; nothing is imported or opened to find out."""
-    address = isinstance(source, str) and "::" in source.partition("://")[2]
+    """Whether a source is a table of a database; nothing is imported or opened to find out.
+
+    UsageError for the address of a database without a table.
+    """
+    scheme, _, rest = source.partition("://") if isinstance(source, str) else ("", "", "")
+    address = "::" in rest
+    if rest and not address and scheme.lower() in _DATABASES:
+        what = f" {shown(source)}" if "@" not in rest else ""  # which may hold a password
+        raise UsageError(
+            "ADDRESS",
+            f"The address{what} names no table.",
+            "An address ends with ::TABLE: duckdb:///file.db::table.",
+            "Add :: and the name of a table or view of the database.",
+        )
     return address or type(source).__module__.partition(".")[0] in ("ibis", "duckdb", "_duckdb")
 
 

@@ -258,11 +258,13 @@ def missed(plan: Outline, kept: Mapping[str, int], sigma: float) -> float:
     return lost / max(plan.present, 1.0)
 
 
-def stated_column(plan: Outline, levels: Sequence[str | int | float | bool]) -> Column:
-    """A column whose levels are public; whether cells are missing was bought."""
+def stated_column(
+    plan: Outline, levels: Sequence[str | int | float | bool], *, complete: bool = False
+) -> Column:
+    """A column whose levels are public, and `complete` or not; whether cells are missing was bought."""
     facts = bought("missing", kind=True)
     kind: Literal["nominal", "binary"] = "binary" if len(levels) == 2 else "nominal"
-    other = other_label([str(level) for level in levels])
+    other = None if complete else other_label([str(level) for level in levels])
     return Column(plan.name, kind, tuple(levels), missing=plan.missing, other=other, sources=facts)
 
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from gibbous.core.discovery import UNKNOWN
 from gibbous.core.errors import ParameterError, UsageError
 from gibbous.core.schema import Schema
 from gibbous.structure.cliques import Clique
@@ -53,13 +54,22 @@ class Emphasis:
 def emphasis_of(schema: Schema, target: str | None, weights: Sequence[str]) -> Emphasis:
     """Names found in a schema; weights are "column=weight" or "column*column=weight".
 
+    Where a schema was bought, columns that it left out count for nothing, nor does a target with one
+    level that was found: that is known when all is paid for.
+
     UsageError for a name that is not a column, a pair of one column, a target of one level.
     """
-    found = tuple((_clique(schema, text), float(text.rpartition("=")[2])) for text in weights)
-    if target is None:
+    bought = any(column.source("missing") == "discovered" for column in schema)
+    left = frozenset(schema.ignore if bought else ())
+    parts = [(_parts((*schema.names, *left), t), float(t.rpartition("=")[2])) for t in weights]
+    found = tuple((_clique(schema, own), w) for own, w in parts if not left.intersection(own))
+    if target is None or target in left:
         return Emphasis(weights=found)
     at = schema.index(target, "target names")
     if schema.sizes[at] < 2:
+        column = schema.columns[at]
+        if column.levels == UNKNOWN or column.source("levels") == "discovered":
+            return Emphasis(weights=found)
         raise UsageError(
             "TARGET",
             f"The target {target!r} has one level.",
@@ -117,20 +127,24 @@ def _number(value: object) -> float | None:
     return kept if math.isfinite(kept) and LEAST <= kept <= MOST else None
 
 
-def _clique(schema: Schema, text: str) -> Clique:
-    """The column or the pair that a text names; names may hold the sign that joins two."""
+def _parts(names: Sequence[str], text: str) -> tuple[str, ...]:
+    """The one or two names of a weight; they may hold the sign that joins two."""
     name = text.rpartition("=")[0]
-    if name in schema.names or JOIN not in name:
-        return (schema.index(name, "weights names"),)
+    if name in names or JOIN not in name:
+        return (name,)
     cuts = [at for at, sign in enumerate(name) if sign == JOIN]
     both = [(name[:at].strip(), name[at + 1 :].strip()) for at in cuts]
-    one, two = next((p for p in both if set(p) <= set(schema.names)), both[0])
-    pair = {schema.index(one, "weights names"), schema.index(two, "weights names")}
-    if len(pair) < 2:
+    return next((pair for pair in both if set(pair) <= set(names)), both[0])
+
+
+def _clique(schema: Schema, names: Sequence[str]) -> Clique:
+    """The column or the pair of these names."""
+    found = tuple(sorted({schema.index(name, "weights names") for name in names}))
+    if len(found) < len(names):
         raise UsageError(
             "WEIGHTS",
-            f"weights names the pair {name!r}, which is one column twice.",
+            f"weights names the pair {JOIN.join(names)!r}, which is one column twice.",
             "A pair is two columns.",
-            f"Write {one}=... for the column itself.",
+            f"Write {names[0]}=... for the column itself.",
         )
-    return tuple(sorted(pair))
+    return found

@@ -5,7 +5,7 @@ A dictionary has the levels of the schema for values, never those of the input: 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -51,9 +51,9 @@ class ArrowShape:
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def arrow_shape(table: Any) -> ArrowShape:
-    """The names and types of a pyarrow table."""
-    fields = list(table.schema)
+def arrow_shape(table: Any, untyped: Container[str] = ()) -> ArrowShape:
+    """The names of a pyarrow table and the types of its columns, but those of `untyped`."""
+    fields = [field for field in table.schema if field.name not in untyped]
     nullable = frozenset(one.name for one in fields if one.nullable)
     return ArrowShape({one.name: one.type for one in fields}, nullable)
 

@@ -177,19 +177,24 @@ def assumptions(schema: Schema, plan: Plan, given: tuple[str, ...] = ()) -> list
     assumed = list(_ELSEWHERE if claim.basis == "stated" else _ASSUMED)
     if unit is not None and unit.kind == "person":
         assumed.append(
-            f"column {unit.column} identifies persons; of each, at most {unit.max_rows} rows were kept, "
-            "chosen at random"
+            f"column {unit.column} identifies persons, each by one text, blanks around it aside; of each, "
+            f"at most {unit.max_rows} rows were kept, chosen at random"
         )
     if claim.is_dp and (before := bought_before(schema, plan)):
         assumed.append(
             f"an earlier purchase from the same data paid for {fact_words(before)}; its price is no part "
             "of the total, and adds to it"
         )
-    if any(column.source("missing") == "discovered" for column in schema):
+    bought = [column.source("missing") == "discovered" for column in schema]
+    if any(bought):
+        facts = plan.params.get("discovery")
+        public = isinstance(facts, Mapping) and bool(facts.get("types_are_public"))
         assumed.append(
-            "the names of the columns, and how text is cut into cells, are public; all else was paid for "
-            "or is marked declared"
+            f"the names {'and types ' if public else ''}of the columns, and how text is cut into cells, are "
+            "public; all else was paid for or is marked declared"
         )
+    if not all(bought) and claim.basis != "stated":
+        assumed.append("the names of declared columns, and their types in the source, are public")
     if plan.rows is not None and claim.is_dp:
         assumed.append("the number of rows asked for was chosen without counting the records")
     if claim.is_dp and claim.relation == "replace_one":
@@ -264,4 +269,4 @@ def plan_of(data: Mapping[str, Any]) -> Plan:
 
 
 def _spends(data: Iterable[Any]) -> tuple[Spend, ...]:
-    return tuple(Spend(str(s["what"]), Claim.from_json(s["claim"]), str(s["detail"])) for s in data)
+    return tuple(Spend(str(s["what"]), claim_of(s, "claim"), str(s["detail"])) for s in data)

@@ -170,11 +170,13 @@ def _check_plan(receipt: dict[str, Any], total: Claim) -> None:
     plan = receipt["plan"]
     if claim_of(plan, "total") != total or claim_of(plan, "claim") != claim_of(receipt, "claim"):
         raise rejected("PLAN", "its plan and its certificate state different costs")
+    if plan["params"] != receipt["method"]["params"]:
+        raise rejected("PLAN", "its plan and its certificate state different parameters")
     if plan["sets"] != receipt["sets"] or plan["rows"] not in (None, *set(receipt["rows"])):
         raise rejected("PLAN", "its plan and its certificate state different sizes")
     if plan["rows"] is not None and len(set(receipt["rows"])) > 1:
         raise rejected("PLAN", "its sets have different numbers of rows")
-    spends = [Claim.from_json(spend["claim"]) for spend in plan["spends"]]
+    spends = [claim_of(spend, "claim") for spend in plan["spends"]]
     try:
         covered = accountant.within(total, spends)
     except GibbousError:

@@ -249,7 +249,9 @@ def refusing(name: str, wrong: str) -> Iterator[None]:
         yield
     except ModelRejected:
         raise
-    except (ValueError, KeyError, TypeError, ArithmeticError, LookupError, AttributeError):
+    except (
+        ValueError, KeyError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError
+    ):  # fmt: skip
         raise rejected(name, wrong) from None
 
 

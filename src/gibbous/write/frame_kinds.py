@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -118,19 +118,23 @@ class Converted(Sequence[Any]):
         return found
 
 
-def frame_kind(source: object) -> FrameKind:
-    """The kind of frame to hand back for a source: its own kind, or polars for files."""
+def frame_kind(source: object, untyped: Container[str] = ()) -> FrameKind:
+    """The kind of frame to hand back for a source: its own kind, or polars for files.
+
+    Columns of `untyped` get the types of the schema: those of the source are data, and stay unknown.
+    """
     owner = type(source).__module__.split(".")[0]
     columns = tuple(frame_names(source))
     if owner in ("pandas", "pyarrow") and columns:
-        shape = pandas_shape(source) if owner == "pandas" else arrow_shape(source)
+        shape_of = pandas_shape if owner == "pandas" else arrow_shape
+        shape = shape_of(source, untyped)
         types = tuple(shape.polars_types().items())
         return FrameKind(owner, shape.frame, columns, types, texts=shape.texts)
     session = getattr(source, "sparkSession", None) if owner == "pyspark" else None
     if session is not None:
-        return _spark(session, source, columns)
+        return _spark(session, source, columns, untyped)
     given = _polars_types(source)
-    types = tuple((name, type_text(dtype)) for name, dtype in given.items())
+    types = tuple((n, type_text(dtype)) for n, dtype in given.items() if n not in untyped)
     texts = frozenset() if isinstance(source, str | os.PathLike) else text_names(types)
     return FrameKind("polars", _polars, tuple(given), types, texts=texts)
 
@@ -146,9 +150,12 @@ def _polars_types(source: object) -> Mapping[str, Any]:
     return {}
 
 
-def _spark(session: Any, source: Any, columns: tuple[str, ...]) -> FrameKind:
+def _spark(
+    session: Any, source: Any, columns: tuple[str, ...], untyped: Container[str]
+) -> FrameKind:
     """Spark frames of the session that the source came from; sets on disk are read by its executors."""
-    kinds = {column.name: column.dataType.simpleString() for column in source.schema}
+    fields = [field for field in source.schema if field.name not in untyped]
+    kinds = {field.name: field.dataType.simpleString() for field in fields}
     zone = session.conf.get("spark.sql.session.timeZone")
     plain = _SPARK | {"timestamp": f"Datetime[us, {zone}]"}
     types = {name: plain[kind] for name, kind in kinds.items() if kind in plain}

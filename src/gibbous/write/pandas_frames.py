@@ -5,6 +5,7 @@ A categorical has the levels of the schema for categories, never those of the in
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -55,12 +56,14 @@ class _Categorical:
     inner: Any
 
 
-def pandas_shape(frame: Any) -> PandasShape:
-    """The names and types of a pandas frame."""
+def pandas_shape(frame: Any, untyped: Container[str] = ()) -> PandasShape:
+    """The names of a pandas frame and the types of its columns, but those of `untyped`."""
     import pandas as pd
 
     dtypes, texts = {}, []
     for place, name in enumerate(frame.columns):
+        if name in untyped:
+            continue
         dtype = frame.dtypes.iloc[place]
         if str(dtype) == "object" or pd.api.types.is_string_dtype(dtype):
             kind = pd.api.types.infer_dtype(frame.iloc[:, place], skipna=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -148,13 +148,16 @@ def _frame(given: Any, rows: int) -> pl.DataFrame:
     """Given values as a frame of `rows` rows."""
     import polars as pl
 
-    from gibbous.read.frames import from_frame
+    from gibbous.read.frames import from_frame, series_of
 
     if isinstance(given, dict):
         series = []
         for name, values in given.items():
-            many = isinstance(values, list | tuple | np.ndarray | pl.Series)
-            series.append(pl.Series(str(name), values if many else [values] * rows))
+            if isinstance(values, str | bytes) or not hasattr(type(values), "__len__"):
+                values = [values] * rows
+            if isinstance(values, Mapping | Set) or getattr(values, "ndim", 1) != 1:
+                raise _misfit(f"a {type(values).__name__} in column {shown(name)}")
+            series.append(series_of(str(name), values))
         if {len(one) for one in series} - {rows}:
             raise _misfit("a column of another number of values")
         given = pl.DataFrame(series)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from gibbous.core.errors import EngineFailure, GibbousError, ModelRejected
 from gibbous.core.schema import Schema
 from gibbous.encode.encode import encode
 from gibbous.read.conform import plain
-from gibbous.read.csv_text import last_end
+from gibbous.read.csv_text import last_end, parsed
 from gibbous.read.files import BLOCK
 from gibbous.write.durable_files import rejected
 from gibbous.write.labelled_files import same_rows, written_by
@@ -95,7 +94,7 @@ def _texts(path: Path, schema: Schema, *, raw: bool) -> Iterator[pl.DataFrame]:
     left = pl.DataFrame(schema=dict.fromkeys(names, pl.String))
     for text, head in _whole_records(path):
         try:
-            part = pl.read_csv(BytesIO(text), has_header=head, infer_schema=False)
+            part = parsed(text, has_header=head)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
             raise _other_shape(path) from None
         if part.width != len(names) or (head and part.columns != names):

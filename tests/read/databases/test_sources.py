@@ -23,7 +23,7 @@ from gibbous.core.schema import Column, Schema, Unit
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.read.databases.sources import address_of, table_slices
 from gibbous.read.databases.tables import IbisTable
-from gibbous.read.source import ReadOptions
+from gibbous.read.source import ReadOptions, is_one_file, name_of, read_columns
 from tests.disintegrate.brute import as_dict, context_of, radix
 from tests.read.databases.problems import KEY, digest
 from tests.read.refusal import MARKER, refused
@@ -327,9 +327,19 @@ def test_days_that_are_infinite_are_refused(value: str) -> None:
 def test_b4_a_nested_or_binary_column_is_refused() -> None:
     schema = Schema((Column("x", "nominal", levels=(1,)),))
 
-    for value in ("[1]", "'a'::BLOB"):
+    for value in ("[1]", "'a'::BLOB", "TIME '10:00'", "INTERVAL 1 DAY"):
         with duckdb.connect() as held, refused(4, "TYPE"):
             LocalEngine(threads=1).scan(held.sql(f"SELECT {value} AS x"), schema, key=KEY)
+        with duckdb.connect() as held, refused(4, "TYPE"):
+            read_columns(held.sql(f"SELECT {value} AS x"), schema=schema)
+
+
+def test_b4_a_column_that_is_refused_is_named_where_a_table_is_read_whole(tmp_path: Path) -> None:
+    path = duckdb_file(tmp_path, "CREATE TABLE odd AS SELECT [1] AS x")
+    schema = Schema((Column("x", "nominal", levels=(1,)),))
+
+    with refused(4, "TYPE"):
+        read_columns(f"duckdb://{path}::odd", schema=schema)
 
 
 @pytest.mark.parametrize(
@@ -401,6 +411,17 @@ def test_files_of_a_pattern_are_checked_one_by_one(tmp_path: Path) -> None:
 def test_addresses_that_say_too_little_or_too_much_are_refused(text: str, name: str) -> None:
     with refused(2, name):
         address_of(text)
+
+
+@pytest.mark.parametrize("read", [read_columns, is_one_file, name_of])
+def test_an_address_without_a_table_is_quoted_as_it_was_typed(read: Any) -> None:
+    with refused(2, "ADDRESS") as caught:
+        read("duckdb:///srv/a.db")
+    assert "'duckdb:///srv/a.db' names no table" in caught.text
+    assert "::" in caught.text
+
+    with refused(2, "ADDRESS"):  # a password is not quoted
+        read("postgres://u:Zaphod-SECRET-7@h/db")
 
 
 @pytest.mark.parametrize(

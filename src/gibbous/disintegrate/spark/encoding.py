@@ -273,12 +273,12 @@ def _cut(job: EncodeJob, batches: Batches) -> Iterator[Any]:
 
 def _people(job: EncodeJob, frame: pl.DataFrame, report: dict[str, Any]) -> np.ndarray | None:
     """Two keyed words of each row's person, uint64 (2, rows); what is missing goes into the report."""
-    from gibbous.encode.persons import first_without
+    from gibbous.encode.persons import first_without, identifiers
 
     unit = job.schema.unit
     if unit is None or unit.column is None:
         return None
-    values = frame.get_column(unit.column)
+    values = identifiers(frame.get_column(unit.column))
     if without := first_without(values):
         report["nobody"] = without
     return slabs.person_words(values, job.root)

@@ -55,7 +55,8 @@ def combine(
     """Combine the estimates of several synthetic sets.
 
     Args:
-        estimates: one a set, (sets,) or (sets, estimates).
+        estimates: one a set, (sets,) or (sets, estimates); a set does not count for one that is not
+            finite, or has such a variance.
         variances: of the estimates, the same shape, computed in each set as if its rows were a
             sample of the population.
         release: where the sets are from, a Release or an Analysis: m, N, n and where the noise went
@@ -63,8 +64,8 @@ def combine(
         rule: "auto" takes the unified rule with what the release says of itself.
         rows: N, rows of a set; read off the release if None.
         records: n, records behind the sets; read off the release (noisy) if None.
-        noise_variance: V_s, variance of the estimate due to the noise, a number or one an estimate;
-            `Analysis.combine` and `Analysis.noise_variance` compute it.
+        noise_variance: V_s, variance of the estimate due to the noise, a finite number or one an
+            estimate, NaN where it is not known; `Analysis.combine` and `Analysis.noise_variance` compute it.
         level: of the interval.
         sanitized: "once" or "per_set"; read off the release if None.
         draws: "posterior" if the parameters of each set were drawn from a posterior.
@@ -72,7 +73,7 @@ def combine(
     Returns:
         Estimates with intervals, the rule and its reason, and shares of the variance.
     Raises:
-        UsageError: shapes do not fit, a rule needs two sets, or N and n are unknown.
+        UsageError: shapes or numbers do not fit, a rule needs two sets, or N and n are unknown.
     Source:
         docs/reference/combining-rules.md.
     """
@@ -202,27 +203,32 @@ def _check_names(names: Sequence[str], count: int) -> None:
 def _noise(given: npt.ArrayLike | Noise | None, count: int) -> Noise | None:
     if given is None:
         return None
-    noise = given if isinstance(given, Noise) else Noise(np.asarray(given, dtype=np.float64))
-    if noise.variance.size not in (1, count) or (noise.variance < 0).any():
+    noise = given if isinstance(given, Noise) else Noise(_floats(given))
+    odd = (noise.variance < 0) | np.isinf(noise.variance)
+    if noise.variance.size not in (1, count) or odd.any():
         raise UsageError(
             "NOISE",
             f"{noise.variance.size} noise variances were given for {count} estimates.",
-            "One number >= 0, or one an estimate.",
+            "One finite number >= 0, or one an estimate; NaN where it is not known.",
             "Correct noise_variance.",
         )
     return replace(noise, variance=np.broadcast_to(noise.variance.reshape(-1), (count,)))
+
+
+def _floats(given: npt.ArrayLike) -> Floats:
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UsageError(
+            "ESTIMATES", "Estimates or variances are not numbers.", _SHAPES, "Correct them."
+        ) from None
 
 
 def _arrays(
     estimates: npt.ArrayLike, variances: npt.ArrayLike
 ) -> tuple[Floats, Floats, tuple[int, ...]]:
     """(sets, estimates) twice, and the shape of one set's estimates."""
-    try:
-        q, v = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise UsageError(
-            "ESTIMATES", "Estimates or variances are not numbers.", _SHAPES, "Correct them."
-        ) from None
+    q, v = _floats(estimates), _floats(variances)
     if q.shape != v.shape or q.ndim not in (1, 2) or q.size == 0:
         raise UsageError(
             "ESTIMATES",
@@ -240,4 +246,4 @@ def _arrays(
     return q.reshape(len(q), -1), v.reshape(len(v), -1), q.shape[1:]
 
 
-_SHAPES = "Both have the shape (sets,) or (sets, estimates)."
+_SHAPES = "Estimates and their variances have the shape (sets,) or (sets, estimates)."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -139,12 +140,15 @@ def _widest(schema: Schema) -> str:
 
 
 def checked_size(name: str, value: float | None) -> float | None:
-    """A number of rows or records; UsageError if it is not a positive number."""
+    """A number of rows or records; UsageError if it is not a positive, finite number."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         raise UsageError(
-            name.upper(), f"{name}={value} was given.", f"{name} is > 0.", f"Correct {name}."
+            name.upper(),
+            f"{name}={value} was given.",
+            f"{name} is > 0 and finite.",
+            f"Correct {name}.",
         )
     return float(value)
 

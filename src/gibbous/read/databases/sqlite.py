@@ -144,7 +144,7 @@ class SqliteTable:
         asked = ", ".join(f"max({test})" for test in tests)
         cursor = self._run(lambda: self._held.execute(f"SELECT {asked} FROM {self._name}"))  # noqa: S608
         whole, real, text, blob, large = map(bool, cursor.fetchone())
-        if blob or (real and (text or large)):
+        if blob or (real and text) or (large and (real or text)):
             raise SchemaMismatch(
                 "TYPE",
                 f"Column {shown(name)} holds values of several types, or of bytes.",

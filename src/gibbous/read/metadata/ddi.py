@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from gibbous.core.schema import Level
@@ -32,11 +33,22 @@ def of_ddi(text: str) -> Codebook:
         raise unsound("is not XML", "file", _ALLOWED) from None
     for node in root.iter():
         node.tag = node.tag.rpartition("}")[2] if isinstance(node.tag, str) else ""
-    variables = tuple(_variable(node) for node in root.iter("var") if node.get("name"))
+    variables = tuple(_variable(node) for node in _outer(root) if node.get("name"))
     if not variables:
         raise unsound("describes no variable", "XML file", _ALLOWED)
     title = root.find(".//stdyDscr/citation/titlStmt/titl")
     return Codebook(variables, None, _words(title), _words(root.find(".//stdyInfo/abstract")))
+
+
+def _outer(root: ElementTree.Element) -> Iterator[ElementTree.Element]:
+    """Every var in order, but none inside of another: they could be read again and again."""
+    left = [root]
+    while left:
+        node = left.pop()
+        if node.tag == "var":
+            yield node
+        else:
+            left.extend(reversed(node))
 
 
 def _variable(node: ElementTree.Element) -> Variable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,7 +23,6 @@ from gibbous.read.metadata.statistical import READERS, of_statistical
 
 MAX_BYTES = 16 << 20
 _YAML = (".yaml", ".yml")
-_MAX_ALIASES = 100  # of YAML: aliases of aliases make small files huge
 FORMATS = (
     "It is domain.json, metadata of SDV, SmartNoise, DPSynth or Croissant (JSON or YAML), DDI-Codebook "
     "(.xml), a codebook sheet (.csv, .tsv, .xlsx), or a file of SPSS, Stata or SAS, at most "
@@ -115,12 +115,23 @@ def _yaml(path: Path) -> object:
     yaml = need("yaml", "formats")
     text = read_text(path, MAX_BYTES)
     try:
-        aliases = sum(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text))
-        if aliases > _MAX_ALIASES:
-            raise unsound("has too many aliases", "YAML file", f"At most {_MAX_ALIASES}")
+        if _written_out(yaml.compose(text, yaml.SafeLoader), {}) > MAX_BYTES:
+            allowed = f"At most {MAX_BYTES >> 20} MB where aliases are written out"
+            raise unsound("has aliases that make it huge", "YAML file", allowed)
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError):
         raise Unreadable("cannot be read as YAML") from None
+
+
+def _written_out(node: Any, known: dict[int, float]) -> float:
+    """Characters and nodes of a YAML node whose aliases are written out; without end inside itself."""
+    if id(node) not in known:
+        known[id(node)], inner = math.inf, getattr(node, "value", "")
+        parts = inner if isinstance(inner, list) else []
+        nodes = (n for part in parts for n in (part if isinstance(part, tuple) else (part,)))
+        size = 0 if parts else len(inner)
+        known[id(node)] = 1 + size + sum(_written_out(n, known) for n in nodes)
+    return known[id(node)]
 
 
 def _regular(path: Path) -> Path:

@@ -70,18 +70,11 @@ def preview(folder: Path, verified: Any) -> tuple[list[str], list[list[str]]]:
 
     if not verified or not verified.get("ok"):
         return [], []
-    found = sorted(folder.glob("synthetic_1*"))
+    parts = sorted(folder.glob("synthetic_1/*.parquet"))
     try:
-        if not found:
-            return [], []
-        path = found[0]
-        if path.is_dir():
-            path = sorted(path.iterdir())[0]
-        if path.suffix == ".parquet":
-            frame = pl.scan_parquet(path).head(ROWS).collect()
-        else:
-            frame = pl.read_csv(path, n_rows=ROWS, infer_schema=False)
-    except (OSError, IndexError, pl.exceptions.PolarsError):
+        first = parts[0] if parts else folder / "synthetic_1.parquet"
+        frame = pl.scan_parquet(first).head(ROWS).collect()
+    except (OSError, pl.exceptions.PolarsError):
         return [], []
     return frame.columns, [["" if v is None else str(v) for v in row] for row in frame.rows()]
 
