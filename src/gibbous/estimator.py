@@ -93,9 +93,8 @@ class Synthesizer:
             UsageError: an unknown name; nothing is changed then.
             ParameterError: a value of the mechanism is outside its range.
         """
-        if not dataclasses.is_dataclass(
-            params.get("method", self.method)
-        ):  # its budget is one of ours
+        # The budget of a method that is named is ours.
+        if not dataclasses.is_dataclass(params.get("method", self.method)):
             params = {_BUDGET.get(name, name): value for name, value in params.items()}
         nested = {n.removeprefix("method__"): v for n, v in params.items() if "__" in n}
         own = {name: value for name, value in params.items() if "__" not in name}
