@@ -6,6 +6,7 @@ import datetime
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from gibbous.core.codes import Codes, empty_codes
 from gibbous.core.schema import Column, Schema
 from gibbous.encode.decode import decode
-from gibbous.encode.encode import encode
+from gibbous.encode.encode import encode, encode_column
 from gibbous.read.source import read_columns
 
 texts = st.text(
@@ -236,3 +237,18 @@ def test_an_empty_set_has_its_columns_and_types() -> None:
     frame = decode(Codes(schema, empty_codes(schema, 0)), seed=1)
 
     assert frame.schema == {"a": pl.String, "b": pl.Float64}
+
+
+@pytest.mark.parametrize("levels", [("1", "2"), ("1.0", "2.0"), ("01", "02"), (1, 2), (1.0, 2.0)])
+def test_whole_numbers_are_the_same_levels_as_integers_and_as_floats(
+    levels: tuple[Any, ...],
+) -> None:
+    """One missing cell makes the integers of a pandas frame floats."""
+    column = Column("a", "nominal", levels, other="other", missing=True)
+
+    whole, floats = (
+        encode_column(pl.Series([1, 2, 3], dtype=kind), column)[0].tolist()
+        for kind in (pl.Int64, pl.Float64)
+    )
+
+    assert whole == floats

@@ -296,7 +296,9 @@ def test_a_library_that_is_absent_is_named_with_the_line_that_installs_it(
 
 def test_yaml_that_grows_is_refused(tmp_path: Path) -> None:
     need("formats extra")
-    rows = ["a: &a [x, x]"] + [f"b{i}: &b{i} [{', '.join(['*a'] * 30)}]" for i in range(9)]
+    rows = ["b0: &b0 [x, x]"] + [
+        f"b{i}: &b{i} [{', '.join([f'*b{i - 1}'] * 30)}]" for i in range(1, 9)
+    ]
 
     with refused(2, "CODEBOOK"):
         gb.import_schema(written(tmp_path, "a.yaml", "\n".join(rows)))

@@ -61,7 +61,7 @@ def written(frame: pl.DataFrame, folder: Path, kind: str) -> Path:
     typed = frame.with_columns(
         pl.col("age").cast(pl.Int64),
         pl.when(pl.col("cost") != "").then(pl.col("cost")).cast(pl.Float64).alias("cost"),
-        pl.col("seen").str.to_date("%m/%d/%Y"),
+        pl.col("seen").str.to_datetime("%m/%d/%Y"),
         pl.col("seen").str.to_datetime("%m/%d/%Y").dt.offset_by("90m").alias("score"),
     )
     (folder / "visits").mkdir()

@@ -15,7 +15,7 @@ from gibbous.core.schema import Column, Level, Schema
 
 UNKNOWN = -1
 _WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))(?:\.0+)?")
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"[+-]?(?!0[0-9])(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _TRUE, _FALSE = ("True", "true", "TRUE", "1"), ("False", "false", "FALSE", "0")
 _SPAN = 1 << 16
 _EXACT = 2.0**53
@@ -122,7 +122,10 @@ def _aliases(column: Column, *, spelled: bool = True) -> _Known:
         elif spelled:
             _add(known, code, (), _canonical(level), {"True": True, "False": False}.get(level))
             if _canonical(level) is None and _NUMBER.fullmatch(level):
-                known.number.setdefault(float(level), code)
+                number = float(level)
+                known.number.setdefault(number, code)
+                if number.is_integer():  # integers and floats of one value are one level
+                    known.whole.setdefault(int(number), code)
     for word, value in (("true", True), ("false", False)):
         if word in known.text:
             known.boolean.setdefault(value, known.text[word])

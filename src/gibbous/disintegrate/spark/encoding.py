@@ -123,9 +123,7 @@ def _text_batches(place: int, texts: pl.Series) -> Iterator[Any]:
 
 def _cells(frame: pl.DataFrame, job: EncodeJob) -> list[pl.Series]:
     """The text of each cell, one series a column of the schema."""
-    settled = _settled(frame, job)
-    read = ((frame if name in job.timed else settled)[name] for name in job.schema.names)
-    return [as_cells(column) for column in read]
+    return [as_cells(frame[name]) for name in job.schema.names]
 
 
 def _numbered(frame: pl.DataFrame, job: EncodeJob) -> Slice:
