@@ -166,15 +166,13 @@ def left_out(schema: Schema) -> str:
 
 
 def _at_bounds(column: Column) -> Iterator[tuple[float, float]]:
-    """The outer bounds that were bought and hold half a percent of rows, and far more than is beside them.
-
-    By the paid law; a lower bound of 0 or 1 is where counts begin.
-    """
+    """The outer bounds that were bought and hold far more rows than is beside them, by the paid law."""
     law = column.within
     if law is None or len(law.weights) < 2 or column.source("bounds") != "discovered":
         return
     low, high = law.edges[0], law.edges[-1]
     step, whole = just_above(column, low) - low, sum(law.weights)
+    # Counts begin at 0 or 1.
     single = {0: low not in (0, 1) and law.edges[1] == low + step, -1: law.edges[-2] == high}
     for place, beside in ((0, 1), (-1, -2)):
         share = law.weights[place] / whole
