@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,6 +24,7 @@ from gibbous.mechanisms._discovery import Discovering
 from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.text_curator import TextCurator
 from gibbous.schema_discovery import _at_bounds, _at_ends, missed
+from gibbous.structure.fine_bins import just_above, just_below
 from tests.discovery.conftest import bought, engine_of, visits
 
 ROWS = 12_000
@@ -185,3 +187,31 @@ def test_a_bound_of_days_is_named_as_a_day_and_no_share_is_above_one() -> None:
 
     assert "x: about 50.0% of rows have 2020-01-10, which is a bound" in said[0]
     assert said[1] == "k: about 100.0% of rows are in 'other' (rare levels)."
+
+
+@pytest.mark.parametrize("places", [0, 2, 6, None])
+@pytest.mark.parametrize("value", [-1e15, -0.5, 0.0, 1e-12, 3.25, 1e12, 9e15])
+def test_the_next_value_of_a_column_is_another_float(places: int | None, value: float) -> None:
+    column = Column("x", "numeric", edges=(-1e16, 1e16), decimals=places)
+
+    assert just_below(column, value) < value < just_above(column, value)
+
+
+@pytest.mark.parametrize("stated", [{}, {"bounds": {"a": (0, 1e13)}}])
+def test_large_numbers_with_more_places_than_a_float_has_there_are_released(
+    stated: dict[str, Any],
+) -> None:
+    """Steps of a millionth at 1e12 are no steps of floats: such a column ended a run that was charged."""
+    amounts = np.random.default_rng(4).random(2_000) * 1e13
+    frame = pl.DataFrame({"a": np.round(amounts, 6), "b": ["x", "y"] * 1_000})
+    known = gb.Discovery(["a", "b"], gb.Unit(), **stated)
+
+    release = gb.synthesize(
+        frame,
+        known,
+        gb.AdaptiveGibbs(epsilon=10, delta=1e-6),
+        rows=2_000,
+        ledger=gb.Ledger.ephemeral(),
+    )
+
+    assert release.sets[0]["a"].mean() == pytest.approx(amounts.mean(), rel=0.1)

@@ -332,6 +332,7 @@ def test_an_engine_that_is_made_already_is_refused(tmp_path: Path) -> None:
         {"bounds": {"a": (-1e308, 1e308)}},
         {"bounds": {"a": (0, 1e18)}},
         {"bounds": {"a": (0, 1e-320)}},
+        {"bounds": {"a": (5, 5.000000001)}},
     ],
 )
 def test_a_statement_that_no_column_can_have_is_refused_before_anything_is_charged(
@@ -339,6 +340,10 @@ def test_a_statement_that_no_column_can_have_is_refused_before_anything_is_charg
 ) -> None:
     with pytest.raises(gb.GibbousError, match="'a'"):
         gb.Discovery(["a", "b"], gb.Unit(), **stated)
+
+
+def test_bounds_of_very_small_numbers_may_be_stated() -> None:
+    assert gb.Discovery(["a"], gb.Unit(), bounds={"a": (0, 1e-30)}).bounds == (("a", (0, 1e-30)),)
 
 
 @pytest.mark.parametrize("target", ["b", "free"])

@@ -280,6 +280,12 @@ def test_text_that_begins_like_a_packed_file_is_read_as_it_is(tmp_path: Path) ->
 
     assert frame.rows() == [("x^2", "1"), ("x^3", "2")]
     assert parsed(b"x^2,b\n1,2\n").columns == ["x^2", "b"]
+    mark = "\ufeff"
+    again = parsed(f"{mark}a,1\n{mark}a,2\n".encode(), has_header=False)
+    assert (
+        again.get_column("column_0").to_list() == [f"{mark}a"] * 2
+    )  # a cell is a cell in any place
+    assert parsed(f"{mark}a,b\n1,2\n".encode()).columns == ["a", "b"]
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])

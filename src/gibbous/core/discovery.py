@@ -84,11 +84,12 @@ class Discovery:
             )
         self._check_names()
         for name, (low, high) in self.bounds:
-            if high - low < max(1.0, abs(low), abs(high)) / 10**9 or max(-low, high) > WIDEST:
+            most = max(abs(low), abs(high))
+            if not (1 / WIDEST**9 < most <= WIDEST and high - low >= most / 10**9):
                 raise UsageError(
                     "BOUNDS",
                     f"The bounds of {name!r} are {low:g} and {high:g}.",
-                    f"They lie between -{WIDEST:g} and {WIDEST:g}, not closer than one billionth.",
+                    f"They lie between -{WIDEST:g} and {WIDEST:g}, further apart than a billionth of them.",
                     "State others, or none: then they are bought.",
                 )
         for name, own in self.levels:

@@ -93,13 +93,13 @@ def classes(texts: pl.Series, column: Column | None = None) -> np.ndarray:
     settle(_like(cells, _PADDED), CLASSES.index("padded"))
     settle(_like(cells, _POINTED), 1 + np.minimum(places, PLACES + 1))
     settle(_like(cells, NUMBER) & np.isfinite(_floats(cells)), 2 + PLACES)
-    if not free.any():
+    if not (free & _like(cells, "[0-9]")).any():
         return out
+    days = {form: _ordinals(cells, form) > 0 for form in DAYS}
     for form, other in EITHER.items():
-        both = (_ordinals(cells, form) > 0) & (_ordinals(cells, other) > 0)
-        settle(both, CLASSES.index(f"{form} or {other}"))
-    for form in DAYS:
-        settle(_ordinals(cells, form) > 0, CLASSES.index(form))
+        settle(days[form] & days[other], CLASSES.index(f"{form} or {other}"))
+    for form, those in days.items():
+        settle(those, CLASSES.index(form))
     settle(_like(cells, _CLOCK), CLASSES.index(CLOCK))
     return out
 
@@ -111,10 +111,13 @@ def whole_text(texts: pl.Series) -> pl.Series:
     return pl.select(pl.when(cells.str.contains(_WHOLE)).then(numbers)).to_series().cast(pl.String)
 
 
-def plain_text(texts: pl.Series) -> pl.Series:
-    """Texts without outer blanks; null for what means missing."""
+def plain_text(texts: pl.Series, column: Column | None = None) -> pl.Series:
+    """Texts without outer blanks; null for what means missing, unless it is a level of the column."""
     cells = texts.str.strip_chars()
-    return cells.set(pl.Series(_missing(cells)), None)
+    missing = pl.Series(_missing(cells))
+    if column is not None and not column.binned:
+        missing &= ~cells.is_in(list(_written(column))).fill_null(value=False)
+    return cells.set(missing, None)
 
 
 def lenient(column: Column) -> bool:
@@ -158,7 +161,7 @@ def moved(values: pl.Series, column: Column, codes: np.ndarray) -> np.ndarray:
         kept = (read >= column.edges[0]) & (read <= column.edges[-1])
         if kept.all():
             return ~kept
-    cells = _under(column, as_cells(values, column.date_format))
+    cells = plain_text(as_cells(values, column.date_format), column)
     if not column.binned:
         if all(type(level) is int for level in column.levels):
             known = pl.Series(list(_written(column)))
@@ -196,7 +199,7 @@ def lenient_codes(texts: pl.Series, column: Column) -> np.ndarray:
     other, else missing; what is missing becomes missing, else other. Without either it becomes the
     first level, or the middle bin: that is for the few cells that noisy counts do not show.
     """
-    cells = _under(column, texts)
+    cells = plain_text(texts, column)
     usual = column.bins // 2 if column.ordered else 0
     if column.binned:
         read = _read(cells, column)
@@ -253,15 +256,6 @@ def _shortest(text: str) -> str:
     return re.sub(_IDLE_ZEROS, r"\1", text) if re.match(NUMBER, text) else text
 
 
-def _under(column: Column, texts: pl.Series) -> pl.Series:
-    """`plain_text`, but for words for missing that are levels of the column."""
-    cells = texts.str.strip_chars()
-    missing = pl.Series(_missing(cells))
-    if not column.binned:
-        missing &= ~cells.is_in(list(_written(column))).fill_null(value=False)
-    return cells.set(missing, None)
-
-
 def _first(*codes: int | None) -> int:
     return next(code for code in codes if code is not None)
 
@@ -290,7 +284,7 @@ def _ordinals(cells: pl.Series, form: str) -> np.ndarray:
         cells = cells.str.replace(_AFTER_TIME, "${1}")
     days = cells.str.to_date(form, strict=False, exact=True).to_physical().cast(pl.Int64)
     ordinals = (days + _EPOCH).fill_null(0).to_numpy()
-    early = pl.Series(ordinals < _FOUR_DIGITS)
+    early = (ordinals > 0) & (ordinals < _FOUR_DIGITS)
     if early.any():
-        ordinals = np.where(early & ~cells.str.contains(_YEAR).fill_null(value=False), 0, ordinals)
+        ordinals = np.where(early & ~_like(cells, _YEAR), 0, ordinals)
     return np.where((ordinals > 0) & (ordinals <= datetime.date.max.toordinal()), ordinals, 0)

@@ -249,7 +249,7 @@ def _line_at(text: bytes, place: int, line: int) -> int:
     return line + text.count(b"\n", 0, place)
 
 
-def parsed(text: bytes, **options: Any) -> pl.DataFrame:
+def parsed(text: bytes, *, has_header: bool = True, **options: Any) -> pl.DataFrame:
     """CSV text as polars reads it, all cells as text; errors are those of polars.
 
     A mark of byte order stands in front: polars would unpack text that begins like a packed file, be
@@ -257,4 +257,5 @@ def parsed(text: bytes, **options: Any) -> pl.DataFrame:
     """
     import polars as pl
 
-    return pl.read_csv(BytesIO(_MARK + text.removeprefix(_MARK)), infer_schema=False, **options)
+    text = _MARK + (text.removeprefix(_MARK) if has_header else text)
+    return pl.read_csv(BytesIO(text), has_header=has_header, infer_schema=False, **options)

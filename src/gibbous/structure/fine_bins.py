@@ -31,15 +31,13 @@ def unit_of(column: Column) -> Fraction:
 
 
 def just_above(column: Column, value: float) -> float:
-    """The next value of the column after one, as a float."""
-    unit = unit_of(column)
-    return float(exact(value) + unit) if unit else math.nextafter(value, math.inf)
+    """The next value of the column after one, as a float: at least the next float."""
+    return max(float(exact(value) + unit_of(column)), math.nextafter(value, math.inf))
 
 
 def just_below(column: Column, value: float) -> float:
     """The value of the column before one, as a float."""
-    unit = unit_of(column)
-    return float(exact(value) - unit) if unit else math.nextafter(value, -math.inf)
+    return min(float(exact(value) - unit_of(column)), math.nextafter(value, -math.inf))
 
 
 def counted_edges(column: Column, narrow: tuple[float, ...]) -> tuple[float, ...]:
