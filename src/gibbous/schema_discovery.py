@@ -148,6 +148,9 @@ def missed(release: Release) -> Iterator[str]:
                 f"{column.name}: about {absent:.1%} of rows are missing. Cells that are not of the kind that "
                 "was stated count as missing, too."
             )
+        found = column.kind == "numeric" and column.source("bounds") == "discovered"
+        if found and max(map(abs, column.edges[1:-1]), default=1) < 1e-5:  # the grid's last power
+            yield f"{column.name}: numbers are too close to 0 for bounds that are bought: state --bounds."
         for bound, share in (*_at_bounds(column), *_at_ends(column, tables, j)):
             yield (
                 f"{column.name}: about {share:.1%} of rows have {edge_text(column, bound)}, which is a bound "

@@ -215,3 +215,17 @@ def test_large_numbers_with_more_places_than_a_float_has_there_are_released(
     )
 
     assert release.sets[0]["a"].mean() == pytest.approx(amounts.mean(), rel=0.1)
+
+
+@pytest.mark.parametrize(("top", "said"), [(1e-12, True), (1e-7, True), (1e-3, False)])
+def test_numbers_below_the_grid_of_bounds_are_named(top: float, said: bool) -> None:
+    frame = pl.DataFrame(
+        {"a": np.random.default_rng(4).random(2_000) * top, "b": ["x", "y"] * 1_000}
+    )
+    method = gb.AdaptiveGibbs(epsilon=10, delta=1e-6)
+
+    release = gb.synthesize(
+        frame, gb.Discovery(["a", "b"], gb.Unit()), method, rows=50, ledger=gb.Ledger.ephemeral()
+    )
+
+    assert any("too close to 0" in line for line in missed(release)) == said

@@ -145,10 +145,7 @@ def checked_size(name: str, value: float | None) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         raise UsageError(
-            name.upper(),
-            f"{name}={value} was given.",
-            f"{name} is > 0 and finite.",
-            f"Correct {name}.",
+            name.upper(), f"{name}={value} given.", f"{name} is > 0 and finite.", f"Correct {name}."
         )
     return float(value)
 
