@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -341,3 +343,100 @@ def test_a_dictionary_that_stops_the_reader_is_refused_in_a_sentence(tmp_path: P
 
     with pytest.raises(UsageError, match="cannot be read"):
         gb.import_schema(path)
+
+
+def _sized(columns: int) -> object:
+    return {f"c{number}": 10_000 for number in range(columns)}
+
+
+def _identifiers(columns: int) -> object:
+    return {"d": {"t": {f"c{n}": {"type": "int", "private_id": True} for n in range(columns)}}}
+
+
+def _enumerated(columns: int, rows: int = 2_000) -> dict[str, Any]:
+    fields = [{"@id": f"t/f{n}", "references": {"field": {"@id": "L/x"}}} for n in range(columns)]
+    listing = {"@id": "L", "dataType": "sc:Enumeration", "data": [{"L/x": n} for n in range(rows)]}
+    return {"recordSet": [listing, {"@id": "t", "field": fields}]}
+
+
+@pytest.mark.parametrize(
+    ("made", "columns"), [(_sized, 20_000), (_identifiers, 20_000), (_enumerated, 3_000)]
+)
+def test_E_columns_are_counted_before_they_are_looked_at(
+    tmp_path: Path, made: Any, columns: int
+) -> None:
+    """Before: 100,000 sizes took 5 GB, and other formats minutes, to be refused. Now: at once."""
+    path = tmp_path / "d.json"
+    path.write_text(json.dumps(made(columns)))
+    start = time.process_time()
+
+    with refused(2, "CODEBOOK"):
+        import_draft(path)
+
+    assert time.process_time() - start < 2
+
+
+def test_E_a_listing_of_too_many_levels_leaves_its_column_out_unread(tmp_path: Path) -> None:
+    path = tmp_path / "d.json"
+    path.write_text(json.dumps(_enumerated(1_000, 10_001)))
+    start = time.process_time()
+
+    draft = import_draft(path)
+
+    assert draft.schema is None
+    assert set(draft.notes.values()) == {"left out (ignore): over 10,000 levels are listed."}
+    assert time.process_time() - start < 4
+
+
+def test_E_labels_of_many_levels_are_looked_up_not_searched(tmp_path: Path) -> None:
+    """Before: each label was searched among all levels, 8 seconds for 20,000."""
+    path = tmp_path / "d.csv"
+    rows = "".join(f"a,v{number},l\n" for number in range(9_000))
+    path.write_text("variable,level,level label\n" + rows)
+    start = time.process_time()
+
+    draft = import_draft(path)
+
+    assert draft.schema is not None
+    assert len(draft.schema["a"].level_labels) == 9_000
+    assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"a": {"min_value": 0, "max_value": 10**400}},
+        {"d": {"t": {"a": {"type": "float", "lower": 0, "upper": 10**400}}}},
+    ],
+)
+def test_E_a_bound_that_no_float_holds_is_no_bound(tmp_path: Path, document: object) -> None:
+    """Before: an internal error."""
+    path = tmp_path / "d.json"
+    path.write_text(json.dumps(document))
+
+    assert import_draft(path).schema is None
+
+
+def test_E_a_sheet_that_states_a_huge_size_is_read_by_what_is_in_it(tmp_path: Path) -> None:
+    """Before: a file of 5 kB was filled up to 16,384 columns and a million rows, in memory."""
+    need("formats extra")
+    import openpyxl
+
+    book, wide, path = openpyxl.Workbook(), tmp_path / "0.xlsx", tmp_path / "wide.xlsx"
+    book.active.append(["variable", "level"])
+    book.active.append(["a", "x"])
+    book.active.cell(500, 1, "b")
+    book.active.cell(500, 2, "y")
+    book.save(wide)
+    with zipfile.ZipFile(wide) as read, zipfile.ZipFile(path, "w") as write:
+        for name in read.namelist():
+            write.writestr(name, read.read(name).replace(b'ref="A1:B500"', b'ref="A1:XFD500"'))
+    tracemalloc.start()
+
+    draft = import_draft(path)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert draft.schema is not None
+    assert draft.schema.names == ("a", "b")
+    assert most < 20 << 20

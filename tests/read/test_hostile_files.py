@@ -37,6 +37,7 @@ from gibbous.read.metadata.files import import_schema
 from gibbous.read.schema_file import load_schema
 from gibbous.read.source import read_columns, read_slices
 from tests.hostile import ABORT
+from tests.needs import need
 from tests.read.refusal import refused
 
 DOTS = ".".join("a" * 40_000) + " = 1\n"
@@ -288,6 +289,18 @@ def test_text_that_begins_like_a_packed_file_is_read_as_it_is(tmp_path: Path) ->
     assert parsed(f"{mark}a,b\n1,2\n".encode()).columns == ["a", "b"]
 
 
+def test_a_cell_keeps_a_mark_that_only_a_header_loses(tmp_path: Path) -> None:
+    """Before: the first record lost it, and others that say the same did not."""
+    path = tmp_path / "marked.csv"
+    path.write_text("\ufeffa,n\n\ufeffx,1\n\ufeffx,2\n")
+
+    frame = read_csv(path, ReadOptions(), null="", expected=None)
+
+    assert frame.columns == ["a", "n"]
+    assert frame.rows() == [("\ufeffx", "1"), ("\ufeffx", "2")]
+    assert parsed(path.read_bytes()).columns == ["a", "n"]
+
+
 @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
 def test_packed_bytes_are_never_unpacked(pack: Callable[[bytes], bytes]) -> None:
     text = b"a,b\n" + b"1,2\n" * 100_000
@@ -338,3 +351,18 @@ def test_E_variables_inside_of_variables_are_read_once(tmp_path: Path) -> None:
         import_schema(path)
 
     assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["0x" + "f" * 5_000, "!!bool x", "!!int ''", "!!timestamp x", "1" + ":59" * 300 + ".5"],
+    ids=["endless digits", "bool", "int", "timestamp", "base 60"],
+)
+def test_E_yaml_whose_values_are_none_of_their_type_is_refused(tmp_path: Path, value: str) -> None:
+    """Before: internal errors, of yaml and of the first message with the value in it."""
+    need("formats extra")
+    path = tmp_path / "d.yaml"
+    path.write_text(f"METADATA_SPEC_VERSION: {value}\ncolumns:\n  a: {{sdtype: boolean}}\n")
+
+    with pytest.raises(UsageError, match="cannot be read as YAML"):
+        import_schema(path)

@@ -38,8 +38,7 @@ class Kind:
 def _whole(lowest: int | None) -> Kind:
     more = "" if lowest is None else f", >= {lowest}"
     return Kind(
-        f"a whole number{more}",
-        lambda v: type(v) is int and (lowest is None or v >= lowest),
+        f"a whole number{more}", lambda v: type(v) is int and (lowest is None or v >= lowest)
     )
 
 

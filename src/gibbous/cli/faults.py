@@ -11,12 +11,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from gibbous.core.errors import (
-    EngineFailure,
-    GibbousError,
-    OutputNotWritten,
-    ResourceLimit,
-)
+from gibbous.core.errors import EngineFailure, GibbousError, OutputNotWritten, ResourceLimit
 
 if TYPE_CHECKING:
     from threading import ExceptHookArgs

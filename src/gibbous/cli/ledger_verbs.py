@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 
 def show(
-    data: str | None,
-    schema: Path | None,
-    path: Path | None,
-    csv: flags.TextFlags,
-    json: bool,
+    data: str | None, schema: Path | None, path: Path | None, csv: flags.TextFlags, json: bool
 ) -> None:
     """Print what was charged, by data set and release.
 

@@ -28,11 +28,7 @@ ROWS = ("output.rows", *OUTPUT, "engine.name", "engine.partitions", "engine.mast
 
 
 def run(
-    where: TablesFlags,
-    data: str | None,
-    flags: Flags,
-    reading: ReadingFlags,
-    screen: ScreenFlags,
+    where: TablesFlags, data: str | None, flags: Flags, reading: ReadingFlags, screen: ScreenFlags
 ) -> None:
     """Draw from public tables: post-processing, costs nothing."""
     asked, written, computing, signing = flags[0], flags[1], flags[4], flags[5]
@@ -93,11 +89,7 @@ def _alone() -> UsageError:
 
 
 def _made_elsewhere(
-    tables: Path,
-    asked: RequestFlags,
-    written: OutputFlags,
-    signing: SignFlags,
-    screen: ScreenFlags,
+    tables: Path, asked: RequestFlags, written: OutputFlags, signing: SignFlags, screen: ScreenFlags
 ) -> None:
     values, target = keyed(asked, written), release_folder(written.out)
     if "schema" not in values:

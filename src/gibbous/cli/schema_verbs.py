@@ -22,12 +22,7 @@ if TYPE_CHECKING:
 
 
 def infer(
-    data: str,
-    out: Path,
-    overwrite: bool,
-    null: str,
-    reading: ReadingFlags,
-    screen: ScreenFlags,
+    data: str, out: Path, overwrite: bool, null: str, reading: ReadingFlags, screen: ScreenFlags
 ) -> None:
     """Draft a schema from the data and write it; every fact in it is marked inferred."""
     _writable(out, overwrite)

@@ -177,10 +177,9 @@ def _chosen(one: Purchase, two: Purchase) -> Loss:
         moved = np.where(same, 0.0, np.abs(first - second))
     apart = one.steps[0] - two.steps[0]
     cost = Fraction(int(apart.max()) - int(apart.min())) / one.steps[1]
-    claim = {
-        "pure": pure(cost),
-        "gdp": gdp(square_of_choice(cost) if cost else Fraction(0)),
-    }.get(price.kind, zcdp(cost * cost / 8))
+    claim = {"pure": pure(cost), "gdp": gdp(square_of_choice(cost) if cost else Fraction(0))}.get(
+        price.kind, zcdp(cost * cost / 8)
+    )
     claim = replace(claim, relation=price.relation)
     law = _ratio(price, (claim,))
     ratio = max(float(moved.max()) / float(sensitivity), law if claim.epsilon else math.sqrt(law))

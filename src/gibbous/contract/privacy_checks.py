@@ -98,10 +98,7 @@ def _watched(one: Mechanism, plan: Plan) -> Iterator[tuple[Curator, list[int]]]:
         looks.append(len(curator.spent))
         return honest(engine, contexts, **given)
 
-    with (
-        curated(one, case.codes(), plan) as curator,
-        patched(LocalEngine, "tally", value=tally),
-    ):
+    with curated(one, case.codes(), plan) as curator, patched(LocalEngine, "tally", value=tally):
         yield curator, looks
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 LABEL = 300
 MEASURED_IN = 80
@@ -38,13 +38,13 @@ def tidy_text(text: object, most: int) -> str | None:
 
 def unfit_labels(labels: Iterable[tuple[object, object]], levels: Iterable[object]) -> str | None:
     """What is wrong with (level, label) pairs of a column with these levels; None if nothing is."""
-    known = [(type(level) is bool, level) for level in levels]
+    known = {(type(level) is bool, level) for level in levels}
     seen = []
     for pair in labels:
         if not isinstance(pair, tuple) or len(pair) != 2:
             return "has labels that are not pairs"
         level, label = pair
-        if (type(level) is bool, level) not in known:
+        if not isinstance(level, Hashable) or (type(level) is bool, level) not in known:
             return "labels a level that it does not have"
         fault = unfit_text(label, LABEL)
         if fault:

@@ -119,10 +119,7 @@ class Discovery:
         return known.typed(*readers().types(source, options)) if types_are_public else known
 
     def typed(
-        self,
-        numeric: Sequence[str],
-        date: Sequence[str],
-        levels: Mapping[str, tuple[Level, ...]],
+        self, numeric: Sequence[str], date: Sequence[str], levels: Mapping[str, tuple[Level, ...]]
     ) -> Discovery:
         """With facts from types, for columns of which nothing is stated yet."""
         stated = {*self._stated(), self.unit.column}

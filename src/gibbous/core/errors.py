@@ -82,13 +82,7 @@ class GibbousError(Exception):
     exit_code = 1
 
     def __init__(
-        self,
-        name: str,
-        wrong: str,
-        allowed: str,
-        fix: str,
-        *,
-        state: str = UNCHARGED,
+        self, name: str, wrong: str, allowed: str, fix: str, *, state: str = UNCHARGED
     ) -> None:
         self.name, self.state = name, state
         self.wrong, self.allowed, self.fix = spoken(wrong), spoken(allowed), spoken(fix)

@@ -194,10 +194,7 @@ class Faults:
         self.join(part.faults, part.impossible, part.rows)
 
     def join(
-        self,
-        faults: Iterable[tuple[int, Fault]],
-        impossible: Iterable[tuple[int, int]],
-        rows: int,
+        self, faults: Iterable[tuple[int, Fault]], impossible: Iterable[tuple[int, int]], rows: int
     ) -> None:
         """The same from the parts of a `Slice`, which follow the `rows` rows before them."""
         for index, fault in faults:

@@ -134,9 +134,7 @@ def _areas(one: _Points, two: _Points, groups: int) -> np.ndarray:
     both = (people[0] > 0) & (people[1] > 0)
     of = np.concatenate([one[0], two[0]])
     far = np.concatenate([one[1], two[1]])
-    share = np.concatenate(
-        [one[2] / people[0][one[0]], -two[2] / people[1][two[0]]],
-    )
+    share = np.concatenate([one[2] / people[0][one[0]], -two[2] / people[1][two[0]]])
     keep = both[of]
     of, far, share = of[keep], far[keep], share[keep]
     order = np.lexsort((far, of))

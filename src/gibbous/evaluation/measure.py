@@ -96,11 +96,7 @@ class Metrics(Protocol):
 
 
 def find(
-    metric: Metric,
-    measure: Measure,
-    subject: Subject,
-    *,
-    columns: Sequence[str] = (),
+    metric: Metric, measure: Measure, subject: Subject, *, columns: Sequence[str] = ()
 ) -> Finding:
     """Apply a measure to each set and to the references.
 

@@ -151,9 +151,7 @@ class Worker:
 
 
 def figures(
-    cell: Cell,
-    make: Callable[[Cell], Made],
-    measure: Callable[[Any, int], Sequence[Finding]],
+    cell: Cell, make: Callable[[Cell], Made], measure: Callable[[Any, int], Sequence[Finding]]
 ) -> list[dict[str, Any]]:
     """The rows of one cell: what it cost, and one row a finding; one with `failed` where it was refused."""
     begun, used = time.perf_counter(), time.process_time()

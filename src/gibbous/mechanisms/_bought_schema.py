@@ -228,10 +228,7 @@ def _outlined(
 
 
 def _with_levels(
-    curator: TextCurator,
-    parts: Parts,
-    plans: dict[str, Outline],
-    columns: dict[str, Column],
+    curator: TextCurator, parts: Parts, plans: dict[str, Outline], columns: dict[str, Column]
 ) -> tuple[Parts, dict[str, list[int]], dict[str, KnownCounts]]:
     """Add the columns of levels: those that one look shows whole, and the others after a second look.
 
@@ -309,10 +306,7 @@ def _texts(
 
 
 def _with_bounds(
-    curator: TextCurator,
-    parts: Parts,
-    plans: list[Outline],
-    atoms: Mapping[str, list[int]],
+    curator: TextCurator, parts: Parts, plans: list[Outline], atoms: Mapping[str, list[int]]
 ) -> dict[str, Column]:
     """Columns of numbers and days, between bounds."""
     noise = parts.noise("bounds", GRIDS * len(plans))

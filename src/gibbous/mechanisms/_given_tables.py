@@ -17,14 +17,7 @@ from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Dense, LogLinear, Recipe, Table, Tables
 from gibbous.encode.noisy_tables import NoisyTables
-from gibbous.mechanisms._adaptive_model import (
-    Known,
-    begun,
-    bought,
-    concluded,
-    finished,
-    followed,
-)
+from gibbous.mechanisms._adaptive_model import Known, begun, bought, concluded, finished, followed
 from gibbous.sampling.loglinear.laws import outer
 from gibbous.sampling.rule_zeros import with_zeros
 from gibbous.structure.cliques import Clique, Limits

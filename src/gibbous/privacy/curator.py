@@ -17,16 +17,7 @@ from gibbous.core.context import Context
 from gibbous.core.errors import EngineFailure, PrivacyRefused
 from gibbous.core.machine import beside, leaving
 from gibbous.core.moment import Moment, moment
-from gibbous.core.protocols import (
-    Engine,
-    MomentNoise,
-    Noise,
-    Progress,
-    RowDraw,
-    T,
-    Words64,
-    silent,
-)
+from gibbous.core.protocols import Engine, MomentNoise, Noise, Progress, RowDraw, T, Words64, silent
 from gibbous.core.recode import Change, recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.secret import Secret

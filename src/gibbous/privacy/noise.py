@@ -291,11 +291,7 @@ def stable_gaussian_for(
 
 
 def selecting_for(
-    rho: Number,
-    delta: Number,
-    tables: int,
-    relation: Relation = "add_remove",
-    max_rows: int = 1,
+    rho: Number, delta: Number, tables: int, relation: Relation = "add_remove", max_rows: int = 1
 ) -> Thresholded:
     """Thresholded Gaussian noise for `tables` tables whose price is within (rho, delta), exactly."""
     base = gaussian_for(rho, tables, relation, max_rows)

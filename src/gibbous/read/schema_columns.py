@@ -12,16 +12,7 @@ from typing import Any
 from gibbous.core.column_texts import LENGTHS
 from gibbous.core.errors import UsageError
 from gibbous.core.exact import is_finite
-from gibbous.core.schema import (
-    FACTS,
-    KINDS,
-    SOURCES,
-    Column,
-    Impossible,
-    Level,
-    Source,
-    Within,
-)
+from gibbous.core.schema import FACTS, KINDS, SOURCES, Column, Impossible, Level, Source, Within
 from gibbous.read.edges import calendar, day_format, equal_width, facts
 from gibbous.read.fields import Fields, bad, listed, nearest, shown
 

@@ -14,13 +14,7 @@ from gibbous.core.dataset import DataSet
 from gibbous.core.errors import SchemaMismatch, UsageError
 from gibbous.core.schema import Schema
 from gibbous.read.conform import check_header, check_years, conform, conform_names
-from gibbous.read.csv_file import (
-    DroppedLines,
-    ReadOptions,
-    csv_names,
-    csv_slices,
-    read_csv,
-)
+from gibbous.read.csv_file import DroppedLines, ReadOptions, csv_names, csv_slices, read_csv
 from gibbous.read.fields import shown
 from gibbous.read.files import TEXT_ENDINGS, format_of, is_many
 from gibbous.read.frames import frame_names, from_frame

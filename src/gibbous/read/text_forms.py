@@ -64,9 +64,7 @@ _FORMS = (
         "as plain numbers (the unit may stand in the name of the column)",
     ),
     Form(
-        rf"^{_CLOCK}{_ZONE}$",
-        "as times of day or durations (13:45)",
-        "as hours or minutes (13.75)",
+        rf"^{_CLOCK}{_ZONE}$", "as times of day or durations (13:45)", "as hours or minutes (13.75)"
     ),
 )
 

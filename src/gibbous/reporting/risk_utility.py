@@ -76,9 +76,7 @@ def ru_map(
 
 
 def ru_map_figure(
-    rows: Any,
-    axes: tuple[str, str],
-    better: tuple[str, str] = ("lower", "lower"),
+    rows: Any, axes: tuple[str, str], better: tuple[str, str] = ("lower", "lower")
 ) -> Figure | None:
     """Risk against utility over the mechanisms of a study.
 

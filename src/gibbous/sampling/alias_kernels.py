@@ -277,14 +277,7 @@ def room() -> Room:
 
 @kernel()
 def run(
-    state: Array,
-    low: int,
-    high: int,
-    first: int,
-    order: Array,
-    keys: Array,
-    flat: Flat,
-    room: Room,
+    state: Array, low: int, high: int, first: int, order: Array, keys: Array, flat: Flat, room: Room
 ) -> None:
     """Run a program on rows low..high; row `low` has number `first`.
 

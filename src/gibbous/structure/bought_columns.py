@@ -141,10 +141,7 @@ def grid_columns(plan: Outline) -> tuple[Column, ...]:
 
 
 def bounded_column(
-    plan: Outline,
-    counts: tuple[np.ndarray, np.ndarray],
-    sigma: float,
-    atoms: Sequence[int] = (),
+    plan: Outline, counts: tuple[np.ndarray, np.ndarray], sigma: float, atoms: Sequence[int] = ()
 ) -> Column | None:
     """A column of numbers or days between bounds, from noisy counts on its grids; None without bounds.
 

@@ -225,11 +225,7 @@ def simplex(values: np.ndarray, total: float) -> np.ndarray:
 
 
 def rake(
-    values: np.ndarray,
-    shares: Sequence[np.ndarray],
-    passes: int = PASSES,
-    *,
-    compiled: bool = True,
+    values: np.ndarray, shares: Sequence[np.ndarray], passes: int = PASSES, *, compiled: bool = True
 ) -> np.ndarray:
     """Iterative proportional fitting of a positive array to one distribution an axis.
 

@@ -63,10 +63,7 @@ def run_cell(cell: Cell, settings: Settings) -> list[dict[str, Any]]:
     mine = Trips.of(truth.flows, truth.geography)
     facts = {"reach": reach, "epsilon": epsilon, "method": method.label, "promise": method.promise}
     short = truth.cuts[0]
-    columns = {
-        "": _compared(mine, drawn, np.inf),
-        "short_": _compared(mine, drawn, short),
-    }
+    columns = {"": _compared(mine, drawn, np.inf), "short_": _compared(mine, drawn, short)}
     rows = [
         facts | {"level": "destination", "destination": k, "people": int(people)}
         | {f"{name}{what}": _plain(v[k]) for name, part in columns.items() for what, v in part.items()}

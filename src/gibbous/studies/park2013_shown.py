@@ -59,13 +59,7 @@ def tables(rows: Sequence[Row], settings: Settings) -> tuple[Table, ...]:
             Table(measure, f"{title}, target log(1 + {TARGET})", shown, tuple(lines))
         )
     costs = tuple(
-        (
-            row["method"],
-            _named(row),
-            row["charged"],
-            row["file_epsilon"],
-            rounded(row["likeliest"]),
-        )
+        (row["method"], _named(row), row["charged"], row["file_epsilon"], rounded(row["likeliest"]))
         for row in first
         if row["method"] != ORIGINAL
     )

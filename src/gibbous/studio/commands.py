@@ -267,8 +267,7 @@ def compared() -> Command:
 def account(data: str, reading: Sequence[str]) -> Command:
     """What a data set has spent."""
     return Command(
-        ("ledger", "show", data, *reading),
-        _python("print(gb.Ledger.open().accounts())"),
+        ("ledger", "show", data, *reading), _python("print(gb.Ledger.open().accounts())")
     )
 
 

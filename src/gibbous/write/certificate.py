@@ -95,10 +95,7 @@ def certify(
         "relation": facts.relation,
         "unit": {"words": unit.words(), "max_rows": unit.max_rows} if unit else None,
         "published": plan.published,
-        "method": {
-            **{name: getattr(about, name) for name in _CARD},
-            "params": plan.params,
-        },
+        "method": {**{name: getattr(about, name) for name in _CARD}, "params": plan.params},
         "uncovered": list(facts.uncovered),
         "discovered": discovered(facts.schema),
         "assumptions": assumptions(facts.schema, plan),

@@ -212,8 +212,7 @@ def check_format(value: object, known: str, what: str) -> None:
     """Refuse, as VERSION, a document of another format; what: has it, for example "its tables have"."""
     if value != known:
         raise rejected(
-            "VERSION",
-            f"{what} the format {str(value)[:40]!r}, this gibbous reads {known!r}",
+            "VERSION", f"{what} the format {str(value)[:40]!r}, this gibbous reads {known!r}"
         )
 
 

@@ -90,11 +90,9 @@ def purchase_of(
 ) -> Purchase:
     """What a request without a folder of its own pays for: the newest of it, or with `fresh` a new one."""
     tables, bought = pays_for_tables(privacy, plan), _bought(privacy, plan, dataset)
-    drawn = {
-        "rows": output.rows,
-        "seed": output.seed,
-        "imprint": output.imprint.to_json(),
-    } | {name: getattr(output, name) for name in SHAPE}
+    drawn = {"rows": output.rows, "seed": output.seed, "imprint": output.imprint.to_json()} | {
+        name: getattr(output, name) for name in SHAPE
+    }
 
     def numbered(number: int) -> Purchase:  # 0, and one more each time it was asked for anew
         digest = digest_of_facts(bought | {"purchase": number})

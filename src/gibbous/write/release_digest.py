@@ -102,11 +102,7 @@ def table_json(table: Table) -> dict[str, Any]:
     return {
         "context": table.context.to_json(),
         "cells": "dense" if isinstance(table.cells, Dense) else "sparse",
-        "noise": {
-            "law": noise.law,
-            "scale": float(noise.scale),
-            "threshold": noise.threshold,
-        },
+        "noise": {"law": noise.law, "scale": float(noise.scale), "threshold": noise.threshold},
     }
 
 

@@ -10,12 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gibbous.contract.audit import audit
-from gibbous.contract.auditor.bounds import (
-    expected_energy,
-    law_of,
-    scale_p_value,
-    stated,
-)
+from gibbous.contract.auditor.bounds import expected_energy, law_of, scale_p_value, stated
 from gibbous.contract.auditor.canaries import Reader, Seen, attacked, coins_of, pooled_noise
 from gibbous.contract.auditor.findings import Evidence
 from gibbous.contract.auditor.setups import CLEAR, Setup, laws_of, translated

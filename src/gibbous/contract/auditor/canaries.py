@@ -121,10 +121,7 @@ class Reader:
     def _rows(self, output: Codes, coins: np.ndarray) -> Seen:
         seen = Seen(coins, {}, np.zeros(len(coins)))
         drawn = output.values.astype(np.int64)
-        for role, record, sign in (
-            ("in", self.setup.inside, 1),
-            ("out", self.setup.outside, -1),
-        ):
+        for role, record, sign in (("in", self.setup.inside, 1), ("out", self.setup.outside, -1)):
             if record is None:
                 continue
             same = (drawn[:, None, :] == record[None, :, :]).sum(axis=(0, 2)).astype(float)
@@ -261,9 +258,7 @@ def _cuts(
     return best
 
 
-def pooled_noise(
-    runs: Iterable[Seen],
-) -> dict[tuple[int, ...], dict[NoiseInfo, tuple[int, float]]]:
+def pooled_noise(runs: Iterable[Seen]) -> dict[tuple[int, ...], dict[NoiseInfo, tuple[int, float]]]:
     """Cells and energy (see `auditor_bounds`) of all runs, by target columns and stated law."""
     pooled: dict[tuple[int, ...], dict[NoiseInfo, tuple[int, float]]] = {}
     for run in runs:

@@ -182,12 +182,7 @@ class SparkEngine(Secret):
         need = self.estimate(contexts, kept.rows)
         check_memory(need, self.memory_limit, state=MAY_BE_SPENT)
         return tallied(
-            kept,
-            self._steps,
-            contexts,
-            moments=moments,
-            limit=self.task_bytes,
-            progress=silent,
+            kept, self._steps, contexts, moments=moments, limit=self.task_bytes, progress=silent
         )
 
     def recoded(self, changes: Mapping[int, Change]) -> SparkEngine:

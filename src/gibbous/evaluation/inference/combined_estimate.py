@@ -103,10 +103,7 @@ class Combined:
             "records": self.records,
             "estimates": [
                 plain(one)
-                | {
-                    "sets": plain(float(m)),
-                    "noise_variance": plain(one["noise"] * one["se"] ** 2),
-                }
+                | {"sets": plain(float(m)), "noise_variance": plain(one["noise"] * one["se"] ** 2)}
                 for one, m in zip(self.records_of(), np.atleast_1d(self.sets), strict=True)
             ],
             "warnings": list(self.warnings),

@@ -104,16 +104,7 @@ def near(queries: Points, pool: Points, *, odds: float = 100.0) -> Near:
     size = queries.rows
     nearest = np.empty(size, dtype=np.float32)
     where, density = np.empty(size, dtype=np.int64), np.empty(size)
-    scan(
-        queries.marks,
-        queries.places,
-        pool.marks,
-        pool.places,
-        odds,
-        nearest,
-        where,
-        density,
-    )
+    scan(queries.marks, queries.places, pool.marks, pool.places, odds, nearest, where, density)
     return Near(
         np.round(nearest.astype(np.float64) / queries.columns, DIGITS),
         where,

@@ -76,11 +76,7 @@ def findings(subject: Subject, options: Options) -> list[Finding]:
         note="A unique synthetic row is not a person; replicated_unique counts those that point at one.",
     )
     second = attack(
-        REPLICATED,
-        partial(replicated_share, keys=keys),
-        subject,
-        columns=keys,
-        outsiders=strange,
+        REPLICATED, partial(replicated_share, keys=keys), subject, columns=keys, outsiders=strange
     )
     return [first, replace(second, null=(*second.null, ("all unique records", own)))]
 

@@ -9,15 +9,7 @@ from fractions import Fraction
 from gibbous.core.errors import ParameterError
 from gibbous.core.exact import Number, down, up
 from gibbous.privacy.calibrate.gibbs import alpha_from_eps0
-from gibbous.privacy.calibrate.rounding import (
-    exp,
-    expm1,
-    log1p,
-    positive,
-    precise,
-    price,
-    smallest,
-)
+from gibbous.privacy.calibrate.rounding import exp, expm1, log1p, positive, precise, price, smallest
 
 MOST_RECORDS = 1 << 32
 """Records that an urn holds; of a larger table the first so many in cell order are read."""

@@ -88,10 +88,7 @@ def positive(name: str, value: Number) -> Fraction:
         number = Fraction(0)
     if number <= 0:
         raise ParameterError(
-            "PARAM",
-            f"{name} is {value!s}.",
-            f"{name} is > 0 and finite.",
-            f"For example {name}=1.",
+            "PARAM", f"{name} is {value!s}.", f"{name} is > 0 and finite.", f"For example {name}=1."
         )
     return number
 

@@ -15,13 +15,7 @@ from gibbous.core.claim import Relation
 from gibbous.core.errors import ParameterError
 from gibbous.core.exact import Number
 from gibbous.privacy.calibrate.gdp import delta_of, mu_squared_for, sigma_for, square_of_gaussian
-from gibbous.privacy.calibrate.rounding import (
-    TINY,
-    decimal,
-    positive,
-    price,
-    probability,
-)
+from gibbous.privacy.calibrate.rounding import TINY, decimal, positive, price, probability
 from gibbous.privacy.calibrate.scales import (
     gaussian_rho,
     gaussian_sigma,
@@ -29,10 +23,7 @@ from gibbous.privacy.calibrate.scales import (
     geometric_scale,
     l2_squared,
 )
-from gibbous.privacy.calibrate.tails import (
-    gaussian_tail,
-    geometric_tail_exact,
-)
+from gibbous.privacy.calibrate.tails import gaussian_tail, geometric_tail_exact
 from gibbous.privacy.calibrate.zcdp import delta_from_zcdp, rho_from_approx
 
 

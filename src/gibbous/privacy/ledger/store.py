@@ -17,14 +17,7 @@ from gibbous.core import durable
 from gibbous.core.errors import GibbousError, LedgerUnusable
 from gibbous.privacy.ledger import files, handles
 from gibbous.privacy.ledger.chain import Anchors, Appender, Link, encode, next_link, verified
-from gibbous.privacy.ledger.errors import (
-    LedgerWarning,
-    busy,
-    damaged,
-    kept,
-    translated,
-    unknown,
-)
+from gibbous.privacy.ledger.errors import LedgerWarning, busy, damaged, kept, translated, unknown
 from gibbous.privacy.ledger.files import APPLICATION, VERSION, Alive, check_header
 
 _CREATE = """
@@ -207,8 +200,7 @@ class Store:
             self._sync(connection)
         self._anchors.check(self._links)
         self._anchors.warn_if_missing(
-            self._links,
-            "It was written anew; compare the head with your newest certificate.",
+            self._links, "It was written anew; compare the head with your newest certificate."
         )
         self._anchors.write(self._links)
         files.sweep_alive(self._beside(".live"))

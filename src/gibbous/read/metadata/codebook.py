@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from gibbous.core.column_texts import LABEL, LENGTHS, tidy_text
 from gibbous.core.errors import UsageError
@@ -15,6 +15,7 @@ from gibbous.read.schema_write import pair, schema_toml
 
 MAX_LEVELS = 10_000
 MAX_VARIABLES = 2_000
+_Columns = TypeVar("_Columns", bound=Sized)
 _YEARS = 5 * 366  # days: longer spans have bins by year
 _UNSTATED = (
     "left out (ignore): the codebook states no levels and no bounds. Give the data too (the facts are "
@@ -226,6 +227,14 @@ def levels_of_texts(texts: list[str]) -> list[Level]:
     return list(texts)
 
 
+def few(columns: _Columns) -> _Columns:
+    """Columns that a file lists, as they are; UsageError, before they are looked at, if too many."""
+    if len(columns) > MAX_VARIABLES:
+        words = f"describes {len(columns):,} columns"
+        raise unsound(words, "codebook", f"At most {MAX_VARIABLES:,}")
+    return columns
+
+
 def unsound(what: str, name: str, allowed: str) -> UsageError:
     """The error for a codebook that is not what it should be."""
     return UsageError(
@@ -237,12 +246,7 @@ def unsound(what: str, name: str, allowed: str) -> UsageError:
 
 
 def _schema(codebook: Codebook, columns: list[Column], left: list[str]) -> Schema | None:
-    if len(columns) + len(left) > MAX_VARIABLES:
-        raise unsound(
-            f"describes {len(columns) + len(left):,} columns",
-            "codebook",
-            f"At most {MAX_VARIABLES:,}",
-        )
+    few([*columns, *left])
     if not columns:
         return None
     person = codebook.unit.column if codebook.unit else None

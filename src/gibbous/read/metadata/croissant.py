@@ -7,7 +7,7 @@ from typing import Any
 
 from gibbous.core.schema import Level
 from gibbous.read.fields import listed
-from gibbous.read.metadata.codebook import Codebook, Variable, plain_level, unsound
+from gibbous.read.metadata.codebook import MAX_LEVELS, Codebook, Variable, few, plain_level, unsound
 
 _TEXT = ("name", "label", "description")
 
@@ -36,17 +36,17 @@ def of_croissant(document: Mapping[str, Any]) -> Codebook:
             "Croissant file",
             "It describes one table, and enumerations",
         )
-    listings = {_name(s): s for s in sets if _enumeration(s)}
+    listings = {_name(s): _items(_of(s, "data")) for s in sets if _enumeration(s)}
     table = tables[0]
     keys = {_key(k) for k in _items(table.get("key"), str | Mapping)}
-    fields = [f for f in _items(_of(table, "field")) if _name(f)]
+    fields = few([f for f in _items(_of(table, "field")) if _name(f)])
     left = [(_last(_name(f)), "left out (ignore): the key.") for f in fields if _name(f) in keys]
     rest = tuple(_variable(f, listings) for f in fields if _name(f) not in keys)
     about = document.get("description")
     return Codebook(rest, None, document.get("name", ""), about, tuple(left))
 
 
-def _variable(field: Mapping[str, Any], listings: Mapping[str, Mapping[str, Any]]) -> Variable:
+def _variable(field: Mapping[str, Any], listings: Mapping[str, list[Any]]) -> Variable:
     name = _last(_name(field))
     texts = (("description", field.get("description")),)
     types = {
@@ -54,7 +54,11 @@ def _variable(field: Mapping[str, Any], listings: Mapping[str, Mapping[str, Any]
     }
     if _of(field, "subField") or field.get("repeated") is True or field.get("isArray") is True:
         return Variable(name, why_not="left out (ignore): it holds lists or parts.")
-    levels, labels = _listed_levels(field, listings)
+    place = _reference(field)
+    rows = listings.get(place.rpartition("/")[0]) or listings.get(place) or []
+    if len(rows) > MAX_LEVELS:
+        return Variable(name, why_not=f"left out (ignore): over {MAX_LEVELS:,} levels are listed.")
+    levels, labels = _listed_levels(rows, place)
     if levels:
         return Variable(name, levels, labels, texts=texts)
     if types & {"Boolean", "boolean"}:
@@ -62,17 +66,16 @@ def _variable(field: Mapping[str, Any], listings: Mapping[str, Mapping[str, Any]
     return Variable(name, texts=texts)
 
 
-def _listed_levels(
-    field: Mapping[str, Any], listings: Mapping[str, Mapping[str, Any]]
-) -> tuple[tuple[Level, ...], tuple[tuple[Level, str], ...]]:
+def _reference(field: Mapping[str, Any]) -> str:
     reference = _of(field, "references")
-    target = reference.get("field", reference) if isinstance(reference, Mapping) else reference
-    place = _key(target)
-    listing = listings.get(place.rpartition("/")[0]) or listings.get(place)
-    if listing is None:
-        return (), ()
+    return _key(reference.get("field", reference) if isinstance(reference, Mapping) else reference)
+
+
+def _listed_levels(
+    rows: list[Any], place: str
+) -> tuple[tuple[Level, ...], tuple[tuple[Level, str], ...]]:
     levels: dict[Level, str] = {}
-    for row in _items(_of(listing, "data")):
+    for row in rows:
         cells = {_last(str(key)): value for key, value in row.items()}
         level = plain_level(cells.get(_last(place)))
         if level is not None:

@@ -6,15 +6,10 @@ from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from gibbous.core.errors import UsageError
+from gibbous.core.exact import is_finite
 from gibbous.core.schema import Unit
 from gibbous.read.fields import listed, shown
-from gibbous.read.metadata.codebook import (
-    MAX_LEVELS,
-    Codebook,
-    Variable,
-    plain_level,
-    unsound,
-)
+from gibbous.read.metadata.codebook import MAX_LEVELS, Codebook, Variable, few, plain_level, unsound
 
 _DPSYNTH = ("possible_values", "min_value", "max_tokens", "default_value")
 _NUMBERS = ("int", "float")
@@ -31,7 +26,7 @@ def is_sizes(document: object) -> bool:
 
 def of_sizes(document: Mapping[str, int]) -> Codebook:
     """Codes 0 to size - 1, one record a row."""
-    for name, size in document.items():
+    for name, size in few(document).items():
         if not 1 <= size <= MAX_LEVELS:
             raise UsageError(
                 "DOMAIN",
@@ -97,7 +92,8 @@ def of_smartnoise(document: Mapping[str, Any]) -> Codebook:
             f"describe {len(tables)} tables: {listed(tables)}", "SmartNoise metadata", "One"
         )
     name, table = next(iter(tables.items()))
-    columns = {_bare(n): c for n, c in table.items() if isinstance(c, Mapping) and "type" in c}
+    given = {_bare(n): c for n, c in table.items() if isinstance(c, Mapping) and "type" in c}
+    columns = few(given)
     people = [n for n, c in columns.items() if c.get("private_id") is True]
     clamp = table.get("clamp_columns") is not False
     unit = None
@@ -149,7 +145,7 @@ def _bare(name: object) -> str:
 
 
 def _number(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value - value == 0
+    return is_finite(value) and not isinstance(value, bool)
 
 
 def _each(document: object, fits: Any) -> bool:

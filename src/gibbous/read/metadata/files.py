@@ -118,8 +118,12 @@ def _yaml(path: Path) -> object:
         if _written_out(yaml.compose(text, yaml.SafeLoader), {}) > MAX_BYTES:
             allowed = f"At most {MAX_BYTES >> 20} MB where aliases are written out"
             raise unsound("has aliases that make it huge", "YAML file", allowed)
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError):
+        document = yaml.safe_load(text)
+        str(document)  # ValueError for a hexadecimal number of thousands of digits
+        return document
+    except UsageError:
+        raise
+    except Exception:  # noqa: BLE001 - whatever a tag, for example !!bool x, makes of its parser
         raise Unreadable("cannot be read as YAML") from None
 
 

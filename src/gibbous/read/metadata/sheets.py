@@ -30,6 +30,7 @@ HEADINGS = {
 
 _ALLOWED = f"Its first row names columns: variable, and any of {', '.join(list(HEADINGS)[1:])}"
 _MOST_ROWS = 1_000_000
+_MOST_COLUMNS = 64  # of Excel: others are not looked at
 _MOST_UNPACKED = 256 << 20
 _YES = {"yes": True, "true": True, "1": True, "y": True, "no": False, "false": False, "0": False}
 _YES["n"] = False
@@ -60,12 +61,14 @@ def of_excel(path: Path) -> Codebook:
         if size > _MOST_UNPACKED:
             raise unsound("is too large when unpacked", "Excel file", "At most 256 MB")
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        rows = [[_cell(v) for v in row] for row in book.worksheets[0].iter_rows(values_only=True)]
+        sheet = book.worksheets[0]
+        sheet.reset_dimensions()  # rows are else filled up to the size that the file states
+        cells = sheet.iter_rows(max_col=_MOST_COLUMNS, values_only=True)
+        return _of_rows([_cell(v) for v in row] for row in cells)
     except UsageError:
         raise
     except Exception:  # noqa: BLE001 - whatever a part of the file makes of openpyxl
         raise unsound("cannot be read as Excel (.xlsx)", "file", _ALLOWED) from None
-    return _of_rows(rows)
 
 
 def _of_rows(rows: Iterable[Sequence[str]]) -> Codebook:

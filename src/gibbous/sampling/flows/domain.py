@@ -156,11 +156,7 @@ def _width(scheme: Scheme, ground: Ground, group: int, n: int) -> float:
 
 
 def out_of_squares(
-    scheme: Scheme,
-    widths: Sequence[float],
-    people: np.ndarray,
-    squares: np.ndarray,
-    words: Words64,
+    scheme: Scheme, widths: Sequence[float], people: np.ndarray, squares: np.ndarray, words: Words64
 ) -> None:
     """A place of each square by public density, in place: post-processing.
 

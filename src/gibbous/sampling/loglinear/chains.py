@@ -260,9 +260,7 @@ def uniforms_at(numbers: np.ndarray, key: int) -> np.ndarray:
 
 
 def make_possible(
-    rules: tuple[Rule, ...],
-    state: np.ndarray,
-    again: Callable[[int, np.ndarray], np.ndarray],
+    rules: tuple[Rule, ...], state: np.ndarray, again: Callable[[int, np.ndarray], np.ndarray]
 ) -> np.ndarray:
     """Draw impossible rows again; used for first rows alone, draws of a chain are masked."""
     return redrawn(functools.partial(impossible_rows, rules), state, again, ATTEMPTS)

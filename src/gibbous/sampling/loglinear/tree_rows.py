@@ -118,9 +118,7 @@ def first_rows(
     return make_possible(rules, drawn(np.arange(len(numbers)), START), again)
 
 
-def _margins_of(
-    model: LogLinear,
-) -> tuple[list[np.ndarray], dict[tuple[int, int], np.ndarray]]:
+def _margins_of(model: LogLinear) -> tuple[list[np.ndarray], dict[tuple[int, int], np.ndarray]]:
     """1-way and 2-way shares of the goals, those of the smallest goal that has them."""
     ones: dict[int, np.ndarray] = {}
     pairs: dict[tuple[int, int], np.ndarray] = {}

@@ -11,12 +11,7 @@ from gibbous.reporting.labels import clipped
 from gibbous.studio import commands
 from gibbous.studio.looking import write_down
 from gibbous.studio.screens.folders import beside
-from gibbous.studio.screens.screen import (
-    Screen,
-    needed_data,
-    needed_release,
-    needed_schema,
-)
+from gibbous.studio.screens.screen import Screen, needed_data, needed_release, needed_schema
 from gibbous.studio.two_way import crossed
 from gibbous.studio.words import refusal
 from gibbous.studio.workplace import INTERNAL, aside
