@@ -36,7 +36,7 @@ from gibbous.promise import ledger_of, planned, privacy_of
 from gibbous.write.certificate import Facts
 from gibbous.write.frame_kinds import frame_kind
 from gibbous.write.kept import Drafts
-from gibbous.write.labelled_files import written_by
+from gibbous.write.labelled_files import check_levels, written_by
 from gibbous.write.output_path import check_output
 from gibbous.write.sampled_rows import write_sampled
 from gibbous.write.signature import SigningKey, signing_key
@@ -207,6 +207,7 @@ def release(request: Request, progress: Progress = silent) -> Release:
     output = replace(request.output, sign=key, types=frames.types)
     request = replace(request, output=output)
     written_by(output.format)  # its library is there, before anything is spent
+    check_levels(privacy.schema, output)
     check_memory(costs.memory_bytes, memory_limit(request.performance))
     if not output.out:
         values = (output.rows or 0) * output.sets * len(privacy.schema)
@@ -266,6 +267,7 @@ def sample_more(
         OutputNotWritten: `out` exists or cannot be written.
     """
     target, _ = check_output(output.out or ""), written_by(output.format)
+    check_levels(release.schema, output)
     output = replace(output, sign=signing_key(output.sign))
     with at_most(performance.threads):
         engine = engine_of(performance)

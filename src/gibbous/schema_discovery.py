@@ -29,6 +29,7 @@ from gibbous.privacy.spend import Charge, curator_of
 from gibbous.promise import ledger_of, planned
 from gibbous.read.schema_write import schema_toml
 from gibbous.structure.fine_bins import just_above
+from gibbous.structure.grid_ends import YEARS
 from gibbous.write.durable_files import replace_file, sha256_of
 from gibbous.write.in_memory import InMemory
 from gibbous.write.purchases import SHORT, folder_beside
@@ -134,19 +135,20 @@ def missed(release: Release) -> Iterator[str]:
         source == "discovered" for c in schema for fact, source in c.sources if fact == "kind"
     ):
         return
-    if schema.ignore:
-        yield left_out(schema)
+    yield from left_out(schema, release.plan.params.get("discovery"))
     tables = release.tables
     for j, column in enumerate(schema):
         share = 0.0 if tables is None else _share(tables, j, column.other_code)
         if share >= SEEN:
             yield f"{column.name}: about {share:.1%} of rows are in {column.other!r} (rare levels)."
-        stated = column.source("kind") == "declared" and column.source("missing") == "discovered"
+        numbers = column.binned or column.source("levels") == "discovered"  # or days
+        bought = column.source("missing") == "discovered"
+        stated = numbers and bought and column.source("kind") == "declared"
         absent = 0.0 if tables is None else _share(tables, j, column.missing_code)
-        if stated and absent >= (SEEN if column.binned else 0.5):
+        if stated and absent >= SEEN:
             yield (
-                f"{column.name}: about {absent:.1%} of rows are missing. Cells that are not of the kind that "
-                "was stated count as missing, too."
+                f"{column.name}: about {absent:.1%} of rows are missing; cells that do not read as "
+                f"{'days' if column.kind == 'date' else 'numbers'} count among them."
             )
         found = column.kind == "numeric" and column.source("bounds") == "discovered"
         if found and max(map(abs, column.edges[1:-1]), default=1) < 1e-5:  # the grid's last power
@@ -154,17 +156,40 @@ def missed(release: Release) -> Iterator[str]:
         for bound, share in (*_at_bounds(column), *_at_ends(column, tables, j)):
             yield (
                 f"{column.name}: about {share:.1%} of rows have {edge_text(column, bound)}, which is a bound "
-                "that was found. What lies beyond became it: unless many have it, state wider bounds "
-                "(--bounds; of days in a schema)."
+                f"that was found. What lies beyond became it: unless many have it, {_wider(column)}."
             )
 
 
-def left_out(schema: Schema) -> str:
-    """The columns that paid discovery found too little about, and what to do."""
+def left_out(schema: Schema, known: object) -> Iterator[str]:
+    """The columns that paid discovery found too little about, and what to do; `known` as in a plan."""
+    facts, rest = known if isinstance(known, dict) else {}, schema.ignore
+    first, last = YEARS[0], YEARS[-1] - 1
+    for kind, cells, form in (
+        ("numeric", "numbers below 1e15", "12.50 (3,5 with --decimal ',')"),
+        ("date", f"days from {first} to {last}", "2024-01-31, or in another form that is read"),
+    ):
+        named = [name for name in rest if name in facts.get(kind, ())]
+        rest = tuple(name for name in rest if name not in named)
+        if named:
+            yield (
+                f"left out, since too few of their cells read as {cells}, as was stated: "
+                f"{', '.join(named)}. Write them as {form}; or declare a schema."
+            )
+    if rest:
+        yield (
+            f"left out, since no levels or bounds that enough rows share were found: {', '.join(rest)}. "
+            f"State what is known (--numeric, --days, --levels); or declare a schema, as for days before "
+            f"{first} or after {last}."
+        )
+
+
+def _wider(column: Column) -> str:
+    """What to do where a bound that was found is too narrow."""
+    if column.kind != "date":
+        return "state wider bounds (--bounds)"
     return (
-        f"left out, since no levels or bounds that enough rows share were found: {', '.join(schema.ignore)}. "
-        "State what is known (--numeric, --days, --levels). Where the kind was stated, write numbers as "
-        "12.50 (3,5 with --decimal ','), days as 2024-01-31; or declare a schema."
+        "declare wider bounds in a schema, or recode such days (those before "
+        f"{YEARS[0]} or after {YEARS[-1] - 1} are never found)"
     )
 
 

@@ -33,6 +33,11 @@ TYPED = [
         "FOLDER",
         "For example --out Release.",
     ),
+    (
+        ["synthesize", "in.csv", "--schema", "s.toml", "-o", "bo/x.csv.gz"],
+        "FOLDER",
+        "For example --out bo/x. Nothing",
+    ),
     (["plan"], "NOSCHEMA", "Pass --schema FILE"),
     (["plan", "--config", "absent.toml"], "CONFIG", "cannot be read"),
     (["methods", "sbgh"], "UNKNOWNMETHOD", "Did you mean 'sbhg'?"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -432,6 +433,21 @@ def test_numbers_at_the_end_of_the_grid_have_no_bounds() -> None:
     assert column is not None
     assert column.edges[0] < 1.7e12 < column.edges[-1] < 2e15
     assert bounded_column(plan, on_both(plan, beyond), 1.0) is None
+
+
+def test_days_that_are_nearly_all_outside_the_grid_have_no_bounds() -> None:
+    plan = Outline("x", "date", missing=False, present=5_000.0, sigma=1.0)
+
+    def column(first: float, within: float, last: float) -> Column | None:
+        counts = np.zeros(300)
+        counts[[0, 150, -1]] = first, within, last
+        return bounded_column(plan, on_both(plan, counts), 1.0)
+
+    assert column(4_980, 20, 0) is None
+    assert column(0, 0, 5_000) is None
+    some = column(1_500, 3_500, 0)
+    assert some is not None  # the share at the bound is named: nobody loses the other days
+    assert some.edges[0] == float(datetime.date(1850, 1, 1).toordinal())
 
 
 def test_bounds_follow_a_tail_that_thins_out_and_seldom_noise_alone() -> None:

@@ -23,7 +23,7 @@ from gibbous.encode.encode import Encoder
 from gibbous.mechanisms._discovery import Discovering
 from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.text_curator import TextCurator
-from gibbous.schema_discovery import _at_bounds, _at_ends, missed
+from gibbous.schema_discovery import _at_bounds, _at_ends, left_out, missed
 from gibbous.structure.fine_bins import just_above, just_below
 from tests.discovery.conftest import bought, engine_of, visits
 
@@ -172,6 +172,54 @@ def test_an_end_of_whole_numbers_is_named_where_rows_pile_up() -> None:
     assert ends([400, 300, 100, 200], "declared") == []
 
 
+def told_of(tables: Tables, **stated: list[str]) -> list[str]:
+    plan = SimpleNamespace(params={"discovery": stated})
+    release = SimpleNamespace(schema=tables.schema, tables=tables, plan=plan)
+    return list(missed(release))  # type: ignore[arg-type]
+
+
+def test_missing_cells_of_stated_numbers_are_named_from_half_a_percent_on() -> None:
+    paid: tuple[tuple[str, Source], ...] = (("levels", "discovered"), ("missing", "discovered"))
+    public: tuple[tuple[str, Source], ...] = (("missing", "discovered"),)
+    bought: tuple[tuple[str, Source], ...] = (("kind", "discovered"),)
+
+    def column(name: str, kind: str, sources: tuple[tuple[str, Source], ...]) -> Column:
+        return Column(name, kind, (3, 4), missing=True, sources=sources)  # type: ignore[arg-type]
+
+    schema = Schema(
+        (
+            column("n", "ordinal", paid),
+            column("l", "ordinal", public),
+            column("k", "ordinal", bought),
+        )
+    )
+    counts = np.array([[600, 304, 96]])
+    tables = Tables(
+        schema,
+        tuple(
+            Table(Context((j,), (), (3,), ()), Dense(counts), NoiseInfo("gaussian", 1.0))
+            for j in range(3)
+        ),
+        Recipe("ancestral", (0, 1, 2)),
+    )
+
+    assert told_of(tables) == [
+        "n: about 9.6% of rows are missing; cells that do not read as numbers count among them."
+    ]
+
+
+def test_what_is_left_out_is_said_by_what_was_stated_and_no_flag_twice() -> None:
+    schema = Schema((Column("k", "nominal", ("a",)),), ignore=("usd", "day", "id"))
+
+    usd, day, other = left_out(schema, {"numeric": ["usd", "k"], "date": ["day"]})
+
+    assert "numbers below 1e15, as was stated: usd. Write them as 12.50" in usd
+    assert "days from 1850 to 2149, as was stated: day. Write them as 2024-01-31" in day
+    assert "were found: id. State what is known (--numeric" in other
+    assert not any("--numeric" in line or "--days" in line for line in (usd, day))
+    assert len(list(left_out(schema, None))) == 1
+
+
 def test_a_bound_of_days_is_named_as_a_day_and_no_share_is_above_one() -> None:
     first = 737425.0  # 2020-01-01
     law = Within((first, first + 1, first + 9, first + 9), (0, 50, 50))
@@ -183,8 +231,9 @@ def test_a_bound_of_days_is_named_as_a_day_and_no_share_is_above_one() -> None:
     )
     tables = Tables(Schema((day, kind)), (noisy,), Recipe("ancestral", (0,)))
 
-    said = list(missed(SimpleNamespace(schema=tables.schema, tables=tables)))  # type: ignore[arg-type]
+    said = told_of(tables)
 
+    assert "recode such days (those before 1850 or after 2149 are never found)" in said[0]
     assert "x: about 50.0% of rows have 2020-01-10, which is a bound" in said[0]
     assert said[1] == "k: about 100.0% of rows are in 'other' (rare levels)."
 

@@ -10,7 +10,14 @@ import polars as pl
 import pytest
 
 from gibbous.core.column import Column
-from gibbous.encode.cell_text import DAYS, HOURS, column_codes, column_numbers, lenient_codes
+from gibbous.encode.cell_text import (
+    DAYS,
+    HOURS,
+    column_codes,
+    column_numbers,
+    lenient_codes,
+    numbers_as_read,
+)
 from tests.cli.conftest import Cli, cli, home  # noqa: F401 - fixtures
 from tests.discovery.conftest import bought
 
@@ -30,6 +37,22 @@ def test_days_with_a_time_of_day_are_days_of_that_form(form: str) -> None:
     assert (column.kind, column.date_format, column.missing) == ("date", form, False)
     assert column.edges[0] <= FIRST.toordinal()
     assert column.edges[-1] >= FIRST.toordinal() + 699
+
+
+def test_compact_days_are_days_where_that_is_stated_and_whole_numbers_elsewhere() -> None:
+    texts = [text if n % 50 else "99999999" for n, text in enumerate(times("%Y%m%d"))]
+    frame = pl.DataFrame({"x": texts, "y": texts, "z": pl.Series(texts).cast(pl.Int64)})
+
+    schema = bought(frame, date=("x", "z"))
+
+    for column in (schema["x"], schema["z"]):
+        assert (column.kind, column.date_format, column.missing) == ("date", "%Y%m%d", True)
+        assert column.edges[0] <= FIRST.toordinal() < FIRST.toordinal() + 699 <= column.edges[-1]
+        assert column.edges[-1] - column.edges[0] < 3 * 366
+    assert schema["y"].kind == "numeric"
+    short = pl.Series(["2020115", "+2020115", "202001150", "20201301", "2020 115"])
+    stated = Column("x", "date", edges=schema["x"].edges, clamp=True, date_format="%Y%m%d")
+    assert np.isnan(numbers_as_read(short, stated)).all()
 
 
 def test_the_day_is_that_which_is_written_whatever_the_time_and_the_zone() -> None:

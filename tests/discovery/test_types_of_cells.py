@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import gibbous as gb
+from gibbous.core.errors import SchemaMismatch
 from gibbous.encode.cell_text import as_cells
 from gibbous.encode.persons import bounded, identifiers
 
@@ -157,3 +158,42 @@ def test_a_person_of_four_ways_to_write_one_identifier_has_the_rows_of_one(tmp_p
 
     assert release.tables is not None
     assert release.tables.published()[0].cells.values.ravel()[0] == pytest.approx(1, abs=1.5)
+
+
+def test_identifiers_that_one_float_stands_for_stay_two_persons() -> None:
+    people = [2**53 + n for n in range(400)]
+    frame = pl.DataFrame({"pid": people, "x": ["a", "b"] * 200})
+    known = gb.Discovery(["pid", "x"], gb.Unit("person", "pid", 1))
+
+    release = gb.synthesize(frame, known, METHOD, rows=10, ledger=gb.Ledger.ephemeral())
+
+    assert release.tables is not None
+    assert release.tables.noisy_rows() == pytest.approx(400, abs=40)  # 200 where two are one
+
+
+@pytest.mark.parametrize(
+    "people",
+    [
+        pl.Series([Decimal(2**60 + n).scaleb(-2) for n in range(4)], dtype=pl.Decimal(38, 2)),
+        pl.Series([1.5, 2.0, 3.0, None]),
+        pl.Series([2.0**60, 2.0, 3.0, 4.0]),
+    ],
+)
+def test_identifiers_that_floats_may_merge_are_refused(people: pl.Series) -> None:
+    frame = pl.DataFrame({"pid": people, "x": ["a", "b", "a", "b"]})
+    schema = gb.Schema((gb.Column("x", "binary", ("a", "b")),), gb.Unit("person", "pid", 1))
+
+    with pytest.raises(SchemaMismatch, match="holds floats that are not whole"):
+        gb.synthesize(
+            frame, schema, gb.NoisyPegs(epsilon=1, delta=1e-6), ledger=gb.Ledger.ephemeral()
+        )
+
+
+def test_one_fraction_makes_no_floats_of_decimals_that_floats_do_not_hold() -> None:
+    frame = pd.DataFrame({"x": [Decimal(2**60 + 1), Decimal(2**60), Decimal("1.5")]})
+    schema = gb.Schema((gb.Column("x", "nominal", (2**60, 2**60 + 1), other="else"),))
+
+    with pytest.raises(SchemaMismatch, match="floats do not hold"):
+        gb.synthesize(
+            frame, schema, gb.NoisyPegs(epsilon=1, delta=1e-6), ledger=gb.Ledger.ephemeral()
+        )

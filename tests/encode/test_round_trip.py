@@ -252,3 +252,16 @@ def test_whole_numbers_are_the_same_levels_as_integers_and_as_floats(
     )
 
     assert whole == floats
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_the_text_of_a_midnight_does_not_hang_on_the_times_of_others(unit: Any) -> None:
+    """Before: one time of day made text with a clock of all days of the column, and levels of none."""
+    day = datetime.datetime(2024, 5, 1)
+    column = Column("x", "nominal", ("2024-05-01", "2024-05-02"), missing=True, other="else")
+    values = [day, day + datetime.timedelta(days=1), None, day]
+    frame = pl.Series("x", values, dtype=pl.Datetime(unit))
+    timed = pl.Series("x", [*values, day.replace(hour=7)], dtype=pl.Datetime(unit))
+
+    assert encode_column(frame, column)[0].tolist() == [0, 1, 3, 0]
+    assert encode_column(timed, column)[0].tolist() == [0, 1, 3, 0, 2]

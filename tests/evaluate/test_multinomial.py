@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from gibbous.evaluation.model_fits import Multinomial, alike, multinomial
+from gibbous.evaluation.model_fits import Multinomial, alike, multinomial, solved
 
 
 def sample(rows: int, classes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -89,3 +89,18 @@ def test_rows_are_of_one_kind_where_they_are_equal(step: float) -> None:
 
     assert len(first) == len(np.unique(rows, axis=0)) == place.max() + 1
     assert (rows[first][place] == rows).all()
+
+
+def test_coefficients_that_go_off_side_by_side_are_infinite() -> None:
+    """Class 0 lacks a level that both others have. Before: each was held against all others, and finite."""
+    codes = np.repeat([0, 1, 1, 2, 2], [100, 50, 60, 70, 80])
+    x = np.repeat([0, 0, 1, 0, 1], [100, 50, 60, 70, 80]).astype(float)
+    design = np.column_stack([np.ones(360), x])
+    plain, three = np.random.default_rng(0).normal(size=500), np.arange(500) % 3
+
+    found = solved("multinomial", design, codes.astype(float), classes=3)
+    regular = solved("multinomial", np.column_stack([np.ones(500), plain]), three + 0.0, classes=3)
+
+    assert found.infinite.tolist() == [[False, True], [False, True]]
+    np.testing.assert_allclose(found.estimate[:, 0], np.log([0.5, 0.7]), atol=1e-6)
+    assert not regular.infinite.any()

@@ -11,7 +11,7 @@ import pytest
 
 import gibbous as gb
 from gibbous.core.errors import SchemaMismatch, UsageError
-from gibbous.evaluation.tables import plain, side, subject
+from gibbous.evaluation.tables import independent, plain, side, subject
 
 SCHEMA = gb.Schema(
     (
@@ -119,3 +119,15 @@ def test_columns_with_bounds_alone_are_compared_in_bins_of_the_records() -> None
     inside = np.histogram(pays(0, 1)["pay"], edges)[0]
     assert inside[0] == (pays(0, 1)["pay"] == 0).sum()
     assert inside[1:].max() < 2.5 * 2000 / 16
+
+
+def test_the_independent_reference_holds_what_was_read_beyond_bounds() -> None:
+    """Before: the cells as the schema moved them, whose mean is another one."""
+    schema = gb.Schema((gb.Column("x", "numeric", edges=(0.0, 1.0, 2.0), clamp=True),))
+    table = side(pl.DataFrame({"x": [0.5, 1.5, 40.0, -7.0]}), schema)
+
+    apart = independent(table, 1)
+
+    assert table.read is not None
+    assert apart.read is not None
+    assert sorted(apart.read["x"].to_list()) == sorted(table.read["x"].to_list())

@@ -320,6 +320,7 @@ def test_log_of_zero_is_refused() -> None:
         ("nope ~ x", "gaussian", "COLUMN"),
         ("y", "binomial", "FORMULA"),
         ("y ~ ", "binomial", "FORMULA"),
+        ("y ~ 0", "binomial", "FORMULA"),
         ("~ x", "gaussian", "FORMULA"),
         ("1 ~ x", "gaussian", "FORMULA"),
         ("y ~ x ~ g", "binomial", "FORMULA"),
@@ -395,3 +396,13 @@ def test_fewer_rows_than_terms_determine_nothing() -> None:
     found = fitted("z ~ x + g + h", "gaussian", {k: v[:3] for k, v in rows().items()})
 
     assert np.isnan(found.estimates).all()
+
+
+def test_a_square_root_is_computed() -> None:
+    data = rows()
+    roots = fitted("z ~ sqrt(x)", "gaussian", data)
+
+    design = np.column_stack([np.ones(400), np.sqrt(np.array(data["x"], dtype=float))])
+    expected = np.linalg.lstsq(design, np.array(data["z"], dtype=float), rcond=None)[0]
+
+    np.testing.assert_allclose(roots.estimates, expected, rtol=1e-8)

@@ -179,3 +179,16 @@ def test_rules_take_many_estimates_at_once() -> None:
     assert combining_rules.reiter2003(both).total[1] == pytest.approx(
         4 * combining_rules.reiter2003(both).total[0]
     )
+
+
+@pytest.mark.parametrize(("sets", "rows", "df"), [(1, 3, 2.0), (2, 3, 4.0), (3, 200, 100.0)])
+def test_within_of_few_rows_has_the_degrees_of_freedom_of_these(
+    sets: int, rows: int, df: float
+) -> None:
+    """Before: n - 1 of the records, whatever the number of rows; of 3 rows, intervals covered .82."""
+    spread = combining_rules.spread(np.zeros((sets, 1)), np.full((sets, 1), 0.1))
+    noise = combining_rules.Noise(np.zeros(1))
+
+    found = combining_rules.unified(spread, rows / 101, noise, records=101)
+
+    assert found.df[0] == pytest.approx(df)

@@ -11,15 +11,23 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import polars as pl
 import pytest
 
 import gibbous as gb
-from gibbous.core.errors import BudgetExhausted, ParameterError, UsageError
+from gibbous.core.errors import (
+    BudgetExhausted,
+    ParameterError,
+    PrivacyRefused,
+    ResourceLimit,
+    UsageError,
+)
 from gibbous.privacy.ledger import Ledger, LedgerWarning
 from gibbous.write import kept as kept_module
 from gibbous.write import manifest
+from gibbous.write import package as package_module
 from gibbous.write.package import Package
 from gibbous.write.purchases import Earlier
 from gibbous.write.verify import verify
@@ -29,6 +37,7 @@ from tests.write.nursery import Child, Connection, killing
 
 METHOD = gb.Laplace(epsilon=1)
 LEDGER = "home/ledger.sqlite"
+FULL = ResourceLimit("DISK", "The disk is full.", "It is not.", "Make room.")
 
 
 def ask(folder: Path, **more: Any) -> gb.Release:
@@ -561,3 +570,49 @@ def test_a_hold_that_trusts_the_folder_is_caught(tmp_path: Path) -> None:
         pytest.raises((AssertionError, gb.GibbousError, pytest.fail.Exception)),
     ):
         forgery_is_paid_for(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "retried", [{"out": "a", "rows": 35}, {"out": "b"}, {"out": "b", "seed": 4}]
+)
+def test_tables_of_a_run_that_a_full_disk_stopped_are_drawn_from_whatever_comes_next(
+    tmp_path: Path, retried: dict[str, Any]
+) -> None:
+    """Before: other rows removed the private folder, another one did not find it; both paid again."""
+    with faults((Package, "write_sets", Mock(side_effect=FULL))), pytest.raises(ResourceLimit):
+        ask(tmp_path, out=tmp_path / "a", seed=3)
+
+    found = ask(tmp_path, **retried | {"out": tmp_path / str(retried["out"])})
+
+    assert charges(tmp_path) == [found.receipt["ledger"]["reservation"]]
+    assert len(found.sets[0]) == retried.get("rows", 20)
+    assert not (found.bought_before and retried["out"] == "a")
+    verify(tmp_path / str(retried["out"]), ledger=Ledger.read(tmp_path / LEDGER))
+
+
+def test_tables_of_a_stopped_run_are_drawn_anew_where_that_is_wanted(
+    tmp_path: Path,
+) -> None:
+    with faults((Package, "write_sets", Mock(side_effect=FULL))), pytest.raises(ResourceLimit):
+        ask(tmp_path, out=tmp_path / "a")
+
+    ask(tmp_path, out=tmp_path / "b", fresh=True)
+
+    assert len(charges(tmp_path)) == 2
+
+
+def test_what_a_refusal_drew_is_not_drawn_again_for_the_same_charge(tmp_path: Path) -> None:
+    """Before: a refusal that noise decided left its reservation open, and the next draw was free."""
+
+    def refused(*_: Any) -> Any:
+        raise PrivacyRefused("RULE", "No row is possible.", "One is.", "Change the rule.")
+
+    with faults((package_module, "with_rules", refused)), pytest.raises(PrivacyRefused) as caught:
+        ask(tmp_path, out=tmp_path / "a")
+    assert "the same command is charged again" in str(caught.value)
+    with pytest.warns(LedgerWarning, match="charged again"):
+        again = ask(tmp_path, out=tmp_path / "a")
+
+    paid = charges(tmp_path)
+    assert len(paid) == 2
+    assert paid[1] == again.receipt["ledger"]["reservation"]

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gibbous.core.schema import Column, Schema
-from gibbous.read.csv_file import DroppedLines, ReadOptions
+from gibbous.read.csv_file import DroppedLines, ReadOptions, read_csv
 from gibbous.read.infer import infer_schema
 from gibbous.read.source import probe, read_columns
 from tests.read.refusal import MARKER, refused
@@ -107,6 +107,16 @@ def test_a2_a_header_without_rows_is_an_empty_table_under_a_schema(tmp_path: Pat
 
         assert frame.shape == (0, 2)
         assert frame.dtypes == [pl.String, pl.String]
+
+
+def test_a3_a_line_above_the_names_is_not_answered_with_dropping_all_others(tmp_path: Path) -> None:
+    path = written(tmp_path, "# made by X\na,b\n1,x\n2,y\n")
+
+    with refused(3, "RAGGED") as caught:
+        read_csv(path, ReadOptions(), null="", expected=None)
+
+    assert "fields of the first line is 1, of line 2 2, and no other" in caught.text
+    assert "drop" not in caught.text
 
 
 def test_a3_dropping_bad_lines_is_explicit_and_counted(tmp_path: Path) -> None:

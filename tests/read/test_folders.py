@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 from pathlib import Path
 
@@ -198,17 +197,6 @@ def test_a23_one_file_of_many_that_changes_is_noticed(tmp_path: Path) -> None:
     with refused(11, "INPUTCHANGED"), read_slices(folder, schema=SCHEMA) as (_, frames):
         list(frames)
         table(7).write_parquet(folder / "part-00.parquet")
-
-
-def test_days_with_a_time_are_read_over_all_files_at_once(tmp_path: Path) -> None:
-    schema = Schema((Column("day", "date", edges=(737_000, 738_000)),))
-    days = pl.DataFrame({"day": [datetime.datetime(2020, 1, 1)] * 4})
-    folder = spread(days, tmp_path / "some", 1)
-
-    with read_slices(folder, schema=schema) as (rows, frames):
-        assert [f.height for f in frames] == [4]
-
-    assert rows == 4
 
 
 def test_wide_tables_come_in_fewer_rows_a_slice(

@@ -14,7 +14,7 @@ import pytest
 
 import gibbous as gb
 from gibbous.cli import main
-from gibbous.core.errors import EngineFailure, ModelRejected
+from gibbous.core.errors import EngineFailure, ModelRejected, UsageError
 from gibbous.core.request import EXCEL_ROWS, Output
 from gibbous.read.metadata.files import import_draft
 from gibbous.write import manifest
@@ -278,3 +278,17 @@ def test_descriptions_units_and_notes_are_in_spss_excel_and_ddi_files(tmp_path: 
         assert [sheet.cell(at + 2, place).value or None for place in (4, 3, 5)] == [*texts.values()]
         assert {key: spss[at].public_texts()[key] for key in texts} == texts
         assert {key: getattr(ddi[column.name], key) for key in texts} == texts
+
+
+def test_a_level_that_means_missing_in_csv_is_refused_before_it_is_paid_for() -> None:
+    """Before: the level and missing cells were one empty cell."""
+    column = gb.Column("x", "nominal", ("", "a"), missing=True)
+    frame, ledger = pl.DataFrame({"x": ["", "a", None] * 50}), gb.Ledger.ephemeral()
+    method = gb.Laplace(epsilon=1)
+
+    with pytest.raises(UsageError, match="has the level ''"):
+        gb.synthesize(frame, gb.Schema((column,)), method, rows=5, format="csv", ledger=ledger)
+
+    assert not ledger.entries()
+    found = gb.synthesize(frame, gb.Schema((column,)), method, rows=90, ledger=ledger).sets[0]
+    assert {"", "a", None} == set(found["x"].to_list())

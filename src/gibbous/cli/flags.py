@@ -229,7 +229,7 @@ def keyed(*groups: Any) -> dict[str, Any]:
         key: getattr(group, name)
         for group in groups
         for name, key in _keys(type(group)).items()
-        if getattr(group, name) not in (None, False, [])
+        if (value := getattr(group, name)) not in (None, []) and value is not False  # 0 is given
     }
 
 

@@ -74,8 +74,8 @@ def discover(
         return
     if not screen.quiet:
         _columns(schema)
-        if schema.ignore:
-            show.line(f"  {left_out(schema)}")
+        for warning in left_out(schema, known.to_json()):
+            show.line(f"  {warning}")
     show.line(
         f"{out}: {show.counted(len(schema), 'column')}, bought for {cost}, charged to the ledger once. "
         f"Next: gibbous synthesize {show.quoted(data)} --schema {show.quoted(out)}"

@@ -110,11 +110,14 @@ def release_folder(out: Path | None) -> Path:
     """
     folder = folder_of(out)
     if folder.suffix.lower() in FILES and not folder.is_dir():
+        plain = folder
+        while plain.suffix.lower() in FILES:  # x.csv.gz
+            plain = plain.with_suffix("")
         raise UsageError(
             "FOLDER",
             f"The output {str(folder)!r} is called like a file.",
             "A release is a new folder; --format says what its sets are, and any program can pack it then.",
-            f"For example --out {show.quoted(folder.with_suffix(''))}.",
+            f"For example --out {show.quoted(plain)}.",
         )
     return folder
 

@@ -48,7 +48,7 @@ class Fitted:
         Args:
             facts: `numeric` and `date`, as for `Discovery`.
         """
-        known = Discovery.of(data, self.unit, **facts)
+        known = Discovery.of(data, self.unit, types_are_public=True, **facts)
         made = Synthesizer(METHOD, **self.budget, schema=known, ledger=self.ledger)
         self.fitted = made.fit(data).release_
         if left := self.fitted.schema.ignore:

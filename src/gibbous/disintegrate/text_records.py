@@ -118,11 +118,12 @@ class TextEngine(TextRecords, LocalEngine):
         from gibbous.read.source import read_slices
 
         progress("read", 0, 100)
+        person = schema.unit and schema.unit.column  # two persons never share a text
         with read_slices(source, schema=schema, options=self.options) as (rows, slices):
             mark, frames = fingerprint_of(source, schema, rows, key), []
             for part in slices:
                 mark.add(part)
-                frames.append(pl.DataFrame([as_cells(column) for column in part]))
+                frames.append(pl.DataFrame([c if c.name == person else as_cells(c) for c in part]))
         frame = pl.concat(frames)
         check_header(frame.columns, frame)
         frame = self._bounded(frame, schema)

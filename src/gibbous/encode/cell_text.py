@@ -36,8 +36,11 @@ DAYS = (
     "%d/%m/%Y %H:%M",
     "%m/%d/%Y %I:%M:%S %p",
     "%d.%m.%Y %H:%M",
+    "%Y%m%d",
 )
-"""Forms of days, some with a time of day that is cut off, in the order in which they are tried."""
+"""Forms of days, some with a time of day that is cut off, in the order in which they are tried; the last
+is tried first, in columns that are stated to be days, and in no others: there it is a whole number."""
+COMPACT = DAYS[-1]
 EITHER = {
     "%m/%d/%Y": "%d/%m/%Y",
     "%m-%d-%Y": "%d-%m-%Y",
@@ -77,7 +80,10 @@ _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
 def classes(texts: pl.Series, column: Column | None = None) -> np.ndarray:
-    """The class of each text (null is missing), int32 (texts,): positions in CLASSES, for any column."""
+    """The class of each text (null is missing), int32 (texts,): positions in CLASSES.
+
+    It hangs on the text alone, and on whether the column's form is COMPACT: it is stated to be days.
+    """
     cells = texts.str.strip_chars()
     out = np.full(len(cells), CLASSES.index("text"), dtype=np.int32)
     free = ~_missing(cells)
@@ -88,6 +94,8 @@ def classes(texts: pl.Series, column: Column | None = None) -> np.ndarray:
         out[hit] = code[hit] if isinstance(code, np.ndarray) else code
         free[hit] = False
 
+    if column is not None and column.date_format == COMPACT:
+        settle(_ordinals(cells, COMPACT) > 0, CLASSES.index(COMPACT))
     settle(_like(cells, _WHOLE), 1)
     places = cells.str.extract(_POINTED, 2).str.len_chars().fill_null(0).to_numpy().astype(np.int64)
     settle(_like(cells, _PADDED), CLASSES.index("padded"))
@@ -95,7 +103,7 @@ def classes(texts: pl.Series, column: Column | None = None) -> np.ndarray:
     settle(_like(cells, NUMBER) & np.isfinite(_floats(cells)), 2 + PLACES)
     if not (free & _like(cells, "[0-9]")).any():
         return out
-    days = {form: _ordinals(cells, form) > 0 for form in DAYS}
+    days = {form: _ordinals(cells, form) > 0 for form in DAYS[:-1]}
     for form, other in EITHER.items():
         settle(days[form] & days[other], CLASSES.index(f"{form} or {other}"))
     for form, those in days.items():
@@ -282,6 +290,8 @@ def _ordinals(cells: pl.Series, form: str) -> np.ndarray:
     """
     if "%M" in form:
         cells = cells.str.replace(_AFTER_TIME, "${1}")
+    elif form == COMPACT:
+        cells = cells.set(~cells.str.contains("^[0-9]{8}$"), None)
     days = cells.str.to_date(form, strict=False, exact=True).to_physical().cast(pl.Int64)
     ordinals = (days + _EPOCH).fill_null(0).to_numpy()
     early = (ordinals > 0) & (ordinals < _FOUR_DIGITS)

@@ -50,14 +50,13 @@ def level_codes(values: pl.Series, column: Column, accepted: Accepted | None = N
 
 
 def as_text(values: pl.Series) -> pl.Series:
-    """Days as ISO text, dictionaries as their text."""
+    """Days as ISO text, a day with a time of day that is midnight among them; dictionaries as their text."""
     if values.dtype == pl.Date:
         return values.dt.to_string("%Y-%m-%d")
     if isinstance(values.dtype, pl.Datetime):
         days = values.dt.date()
-        if (days.cast(values.dtype) == values).all():
-            return days.dt.to_string("%Y-%m-%d")
-        return values.dt.to_string("iso")
+        midnight = days.cast(values.dtype) == values  # of each by itself: others change no text
+        return days.dt.to_string("%Y-%m-%d").zip_with(midnight, values.dt.to_string("iso"))
     return values.cast(pl.String)
 
 

@@ -52,7 +52,18 @@ def surplus(who: np.ndarray, most: int, dice: np.ndarray | Words64) -> np.ndarra
 
 
 def identifiers(people: pl.Series) -> pl.Series:
-    """Identifiers as they are compared: of text, outer blanks do not count, and blanks alone are missing."""
+    """Identifiers as they are compared: of text, outer blanks do not count, and blanks alone are missing.
+
+    SchemaMismatch for floats that are not whole, or beyond 2^53: of decimals, two may be one float.
+    """
+    held = people.drop_nulls().drop_nans() if people.dtype.is_float() else people.clear()
+    if ((held.abs() > 1 << 53) | (held != held.round())).any() if len(held) else False:
+        raise SchemaMismatch(
+            "IDTYPE",
+            f"Column {shown(people.name)}, the person identifier, holds floats that are not whole.",
+            "Identifiers are text or whole numbers: two persons could have one float.",
+            "Convert the column to text.",
+        )
     if not isinstance(people.dtype, pl.String | pl.Categorical | pl.Enum):
         return people
     texts = people.cast(pl.String).str.strip_chars()

@@ -80,7 +80,9 @@ def _glm(law: Law, design: np.ndarray, response: np.ndarray, weights: np.ndarray
     infinite = np.zeros(design.shape[1], dtype=bool)
     if law == "poisson":
         unit = np.average(response, weights=weights)
-        infinite = _level(design, weights, kind.variance(done.mu) / unit)
+        infinite = _level(
+            _gram(design, weights), _gram(design, weights * kind.variance(done.mu) / unit)
+        )
     return Solution(np.asarray(done.params)[None], np.asarray(done.bse)[None] ** 2, infinite[None])
 
 
@@ -92,21 +94,26 @@ def _by_class(
         return none
     done = multinomial(design, np.searchsorted(there, codes), len(there), weights)
     none.estimate[there[1:] - 1], none.variance[there[1:] - 1] = done.estimate, done.se**2
-    for place, code in enumerate(there[1:], 1):
-        share = done.shares[:, place]
-        none.infinite[code - 1] = _level(design, weights, share * (1 - share))
+    whole = np.kron(np.eye(len(there) - 1), _gram(design, weights))
+    part = _information(design, weights, done.shares)  # of all classes: two may go off side by side
+    none.infinite[there[1:] - 1] = _level(whole, part).reshape(len(there) - 1, -1)
     return none
 
 
-def _level(design: np.ndarray, weights: np.ndarray, spread: np.ndarray) -> np.ndarray:
+def _gram(design: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    found: np.ndarray = (design * weights[:, None]).T @ design
+    return found
+
+
+def _level(whole: np.ndarray, part: np.ndarray) -> np.ndarray:
     """Coefficients with a part in a direction in which the likelihood is (almost) level.
 
     Args:
-        spread: variance of the response at each row, as fitted.
+        whole: information of rows whose response varies as much as it can.
+        part: as it varies, as fitted.
     """
     from scipy.linalg import eigh
 
-    whole, part = ((design * w[:, None]).T @ design for w in (weights, weights * spread))
     values, vectors = eigh(part, whole)
     lost = vectors[:, values < FLAT]
     lost = lost / np.sqrt((lost**2).sum(axis=0))

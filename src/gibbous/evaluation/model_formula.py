@@ -118,6 +118,8 @@ def read_formula(
     why = ""
     if len(left) != 1:
         why = "has more than one target"
+    elif not right:
+        why = "has no terms"
     elif of_target & of_terms:
         why = f"has its target ({', '.join(sorted(of_target & of_terms))}) on both sides"
     elif not of_target:
@@ -160,7 +162,9 @@ def model_matrix(
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # callers look for what is not finite
-            return terms.get_model_matrix(frame, context={}, na_action="ignore", output="numpy")
+            return terms.get_model_matrix(
+                frame, context={"sqrt": np.sqrt}, na_action="ignore", output="numpy"
+            )
     except (formulaic.errors.FormulaicError, TypeError, ValueError, NameError, ArithmeticError):
         raise formula.refused("cannot be computed for its columns") from None
 

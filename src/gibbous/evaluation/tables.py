@@ -266,9 +266,14 @@ def independent(table: Side, seed: int) -> Side:
     import polars as pl
 
     orders = [permutation(table.rows, seed, 3, j) for j in range(len(table.schema))]
+    places = dict(zip(table.schema.names, orders, strict=True))
+
+    def permuted(frame: pl.DataFrame) -> pl.DataFrame:
+        return pl.DataFrame([column[places[column.name]] for column in frame])
+
     values = np.stack([c[o] for c, o in zip(table.codes.by_column, orders, strict=True)]).T
-    frame = pl.DataFrame([table.frame.to_series(j)[orders[j]] for j in range(len(table.schema))])
-    return Side(replace(table.codes, values=values), frame)
+    read = None if table.read is None else permuted(table.read)
+    return Side(replace(table.codes, values=values), permuted(table.frame), read)
 
 
 def opened(source: Any) -> list[Any]:

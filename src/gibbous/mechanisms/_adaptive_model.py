@@ -51,7 +51,7 @@ LAST = tuple(
 )
 CROWDED = 3.0  # cliques a column from which on steps are shortened: each adds its sampling noise
 # Of a model whose rows can be listed, without Monte Carlo: each round goes on from the one before.
-EXACT_ROUND, EXACT_LAST = (Schedule(steps=1, passes=1),), (Schedule(steps=2, passes=4),)
+EXACT_ROUND, EXACT_LAST = (Schedule(steps=1, passes=1),), (Schedule(steps=2, passes=4, bound=30.0),)
 WORSE = 1.05  # times the least distance from its targets that a fit had: beyond, that model is kept
 SLACK = 0.5  # standard deviations that a cell of a fit may stay from its target
 SAMPLED = 0.1  # of a cell's noise, in variance, that the chains of the last fit may add

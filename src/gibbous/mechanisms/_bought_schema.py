@@ -17,7 +17,15 @@ from gibbous.core.plan import Spend
 from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Dense, KnownCounts, Table
-from gibbous.encode.cell_text import CLASSES, CLOCK, classes, lenient_codes, plain_text, whole_text
+from gibbous.encode.cell_text import (
+    CLASSES,
+    CLOCK,
+    COMPACT,
+    classes,
+    lenient_codes,
+    plain_text,
+    whole_text,
+)
 from gibbous.privacy.noise import Gaussian, Thresholded, gaussian_for, selecting_for
 from gibbous.privacy.text_curator import TextCurator
 from gibbous.structure.bought_columns import (
@@ -197,8 +205,9 @@ def _outlined(
 ) -> tuple[Parts, dict[str, Outline]]:
     """Kinds of columns; bought again where noise hides them, and what is left of the budget."""
     names = [name for name in known.names if name != known.unit.column]
-    schema = Schema(tuple(Column(name, "nominal", CLASSES) for name in names), known.unit)
-    view = curator.coded(schema, classes)
+    forms = dict.fromkeys(known.date, COMPACT)
+    every = (Column(name, "nominal", CLASSES, date_format=forms.get(name)) for name in names)
+    view = curator.coded(schema := Schema(tuple(every), known.unit), classes)
 
     def counted(what: str) -> tuple[np.ndarray, float]:
         noise = parts.noise(what, len(names))

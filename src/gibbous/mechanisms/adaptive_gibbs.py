@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -125,6 +126,11 @@ class AdaptiveGibbs:
         size = sorted(schema.sizes)[columns // 2]
         final = split.budget.noise(max(split.first, split.rho * exact(USUAL_SHARE)), columns).info()
         two_way = split.budget.noise(split.rho / 2, max(1, 3 * columns)).info()
+        one, two = size * final.scale, size * size * two_way.scale
+        if split.at_once:  # single columns and pairs are sums of one table
+            final = split.budget.noise(split.rho - split.first, 1).info()
+            cells = math.prod(split.sizes)
+            one, two = (final.scale * math.sqrt(cells * min(cells, n)) for n in (size, size**2))
         plan = _plans.table_plan(
             self,
             rows,
@@ -132,9 +138,7 @@ class AdaptiveGibbs:
             contexts=one_ways(schema),
             spends=spends,
             published="nothing: no paper describes this mechanism",
-            outlook=_plans.noise_errors(
-                final, rows, one_way=size * final.scale, two_way=size * size * two_way.scale
-            ),
+            outlook=_plans.noise_errors(final, rows, one_way=one, two_way=two),
             more_cells=min(split.two_way, split.limits.all_cells),
         )
         return replace(plan, memory_bytes=plan.memory_bytes + split.memory())

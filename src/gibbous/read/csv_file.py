@@ -97,12 +97,14 @@ class _Bad:
 
     count: int = 0
     first: int = 0
+    fields: int = 0
 
     def add(self, piece: Piece, good: np.ndarray) -> None:
         if good.all():
             return
         if not self.count:
-            self.first = piece.line + int(piece.lines[int((~good).argmax())])
+            place = int((~good).argmax())
+            self.first, self.fields = piece.line + int(piece.lines[place]), int(piece.fields[place])
         self.count += int(np.count_nonzero(~good))
 
 
@@ -141,7 +143,7 @@ def csv_slices(
         for piece, good in records:
             bad.add(piece, good)
             rows += int(np.count_nonzero(good))
-        _report(bad, len(names), options)
+        _report(bad, len(names), rows, options)
         file.seek(0)
         _, again = _records(file, path, sep, options, expected)
         written = _pointed if options.decimal == "," else lambda frame: frame
@@ -289,7 +291,7 @@ def _pointed(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.when(cell.str.contains(_COMMA)).then(plain).otherwise(cell))
 
 
-def _report(bad: _Bad, columns: int, options: ReadOptions) -> None:
+def _report(bad: _Bad, columns: int, rows: int, options: ReadOptions) -> None:
     if not bad.count:
         return
     what = (
@@ -300,6 +302,14 @@ def _report(bad: _Bad, columns: int, options: ReadOptions) -> None:
     if options.on_bad_line == "drop":
         warnings.warn(f"Dropped: {what}.", DroppedLines, stacklevel=4)
         return
+    if not rows:
+        raise InputRejected(
+            "RAGGED",
+            f"The number of fields of the first line is {columns:,}, of line {bad.first:,} {bad.fields:,}, "
+            "and no other line has as many as the first.",
+            "The first line names all columns.",
+            "Take out what stands above the names, or check --sep and the quotes.",
+        )
     raise InputRejected(
         "RAGGED",
         f"The file is ragged: {what}.",

@@ -219,7 +219,7 @@ def files_of(path: Path) -> list[Path]:
         kind = "folder" if (path / odd).is_dir() else "file"
         raise _refused(
             f"The folder {shown(path)} also holds the {kind} {shown(odd)}.",
-            "Keep its Parquet files alone there, or name them by a pattern, 'folder/*.parquet'.",
+            "Keep its Parquet files alone there, or name files by a pattern, 'folder/*.csv'.",
         )
     return _some([path / n for n in plain], path)
 

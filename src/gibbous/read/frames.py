@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _OBJECTS = (
     "string", "empty", "boolean", "integer", "floating", "decimal", "date", "datetime", "datetime64"
 )  # fmt: skip
+_EXACT = 1 << 53
 _STOPS = ("decimal256", "month_day_nano_interval")
 
 
@@ -133,7 +134,10 @@ def _objects(name: str, values: list[Any], kind: str) -> pl.Series:
         "date": (pl.Date,),
     }
     if kind == "decimal":  # polars makes nulls of those that one common scale does not hold
-        whole = all(v is None or (v.is_finite() and v == v.to_integral_value()) for v in values)
+        held = [v for v in values if v is not None]
+        whole = all(v.is_finite() and v == v.to_integral_value() for v in held)
+        if not whole and any(v.is_finite() and abs(v) > _EXACT for v in held):
+            raise _unusable(name, "decimal, some of which floats do not hold")
         of, kind = (int, "integer") if whole else (float, "floating")
         values = [None if v is None else of(v) for v in values]
     for dtype in types.get(kind, (None,)):

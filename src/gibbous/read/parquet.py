@@ -16,7 +16,7 @@ from gibbous.read.csv_file import ReadOptions
 from gibbous.read.fields import listed, shown
 from gibbous.read.files import check_unchanged, files_of, is_many, opened
 from gibbous.read.parquet_child import Trial, tried, width_of
-from gibbous.read.slices import SLICE, whole_only
+from gibbous.read.slices import SLICE
 
 if TYPE_CHECKING:
     import polars as pl
@@ -53,13 +53,10 @@ def parquet_slices(
     what is wrong inside a page is found on the way, and a change of a file at the end of the block.
     """
     files = _sources(path, options, skip)
-    rows, types = sum(one.rows for one in files), list(files[0].columns.values())
-    whole = rows == 0 or whole_only(types)
+    rows = sum(one.rows for one in files)
     at_once = min(SLICE, *(one.trial.at_once for one in files))
-    if whole:
-        _check_memory(files, options.limit)
     with ThreadPoolExecutor(1, thread_name_prefix="gibbous-decode") as pool:
-        yield rows, iter([_joined(files)]) if whole else _batches(files, at_once, pool)
+        yield rows, _batches(files, at_once, pool) if rows else iter([_joined(files)])
     for one in files:
         check_unchanged(one.path, one.facts)
 

@@ -15,14 +15,7 @@ SLICE = 1 << 18
 
 
 def row_slices(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """All rows in order; at least one slice, which is empty for an empty frame.
-
-    Whether days with a time of day count as days is decided over all rows of a column, so that a
-    frame with such a column stays whole.
-    """
-    if whole_only(frame.dtypes):
-        yield frame
-        return
+    """All rows in order; at least one slice, which is empty for an empty frame."""
     for start in range(0, max(1, frame.height), SLICE):
         yield frame.slice(start, SLICE)
 
@@ -44,10 +37,3 @@ def gathered(slices: Iterable[pl.DataFrame], most: int) -> pl.DataFrame:
             )
         parts.append(part)
     return pl.concat(parts)
-
-
-def whole_only(dtypes: Iterable[pl.DataType]) -> bool:
-    """Whether a type among these is read for all rows at once."""
-    import polars as pl
-
-    return any(isinstance(dtype, pl.Datetime) for dtype in dtypes)

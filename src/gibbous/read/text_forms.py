@@ -148,6 +148,10 @@ def nothings(distinct: pl.Series, *, sure: bool = False) -> list[str]:
 def as_missing(words: list[str], null: str) -> str:
     """How to make one or more words count as missing, where the text `null` does so now."""
     named = ", ".join(repr(w) for w in words)
+    if words == [null]:
+        return (
+            f"If {named} means missing, make it null in the data: only text files take it for that."
+        )
     if null or len(words) > 1:
         now = f" (now {null!r})" if null else ""
         return (

@@ -147,7 +147,8 @@ def bounded_column(
 
     Whole numbers in a short range become levels. Those that may be codes get cut points, so that a
     code that many rows have is a bin; all other numbers have bounds alone. There are no bounds where
-    many more cells were counted than lie between the ends that stand out, or where these are the grid's.
+    many more cells were counted than lie between the ends that stand out, or where these are the grid's
+    (of days: where nearly all rows are there).
 
     Args:
         counts: float64 (cells,), of each of `grid_columns`.
@@ -158,7 +159,8 @@ def bounded_column(
     if ends is None:
         return None
     first, last, within, cells = ends
-    if plan.kind != "date" and (first <= powers[0] or last >= powers[-1]):
+    piled = float(counts[0][[0, -1]].sum()) >= (1 - OUTSIDE) * plan.present
+    if piled if plan.kind == "date" else (first <= powers[0] or last >= powers[-1]):
         return None  # rows at the end of the grid: nobody knows how far beyond
     noise = math.hypot(plan.sigma, sigma * math.sqrt(cells))
     if plan.present - within > max(OUTSIDE * plan.present, 3 * noise):

@@ -17,7 +17,7 @@ LOW = 1.5  # standard deviations from which on that is done, where less than RAR
 RARE = 0.005  # share of the rows that may be lost
 MUCH = 0.1  # the same where noise is louder: bounds that are wider than need be cost less then
 
-_YEARS = range(1850, 2151)
+YEARS = range(1850, 2151)  # where they begin; days of others are moved to the nearest of these
 _USUAL_YEARS = (1900, 2100)  # whole numbers are often years
 _STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)  # below 100, where ages and ranges of levels end
 _COARSER = (1, 2, 5)  # up to 10,000; beyond, each power of ten is one cell, where a tail stands out
@@ -26,7 +26,7 @@ _LARGEST = 15  # powers of ten: whole numbers below it are exact
 
 def grids_of_days() -> tuple[list[float], list[float]]:
     """Edges of years, and of decades."""
-    years = [float(datetime.date(year, 1, 1).toordinal()) for year in _YEARS]
+    years = [float(datetime.date(year, 1, 1).toordinal()) for year in YEARS]
     return years, years[::10]
 
 

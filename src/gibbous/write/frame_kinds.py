@@ -97,6 +97,9 @@ class Converted(Sequence[Any]):
     def __init__(self, frames: Sequence[Any], kind: FrameKind, schema: Schema) -> None:
         self._frames, self._kind, self._schema = frames, kind, schema
 
+    def __repr__(self) -> str:
+        return f"<{len(self)} synthetic sets>"
+
     def __len__(self) -> int:
         return len(self._frames)
 

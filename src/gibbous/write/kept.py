@@ -111,7 +111,10 @@ class Drafts:
         """
         output = self.request.output
         if self.target is not None:
-            package = begin(self.target, output, request=self._digest(dataset))
+            privacy = self.request.privacy
+            free = pays_for_tables(privacy, self.plan) and not privacy.fresh
+            bought = bought_digest(privacy, self.plan, dataset) if free else b""
+            package = begin(self.target, output, request=self._digest(dataset), bought=bought)
             return self._from_earlier(package, self.target, dataset)
         if self.ledger.path is None:
             return InMemory(output)
@@ -138,8 +141,13 @@ class Drafts:
             if wanted:
                 _refuse_unread(target)
                 if found := earlier(self.ledger, bought, folders):
+                    left = {
+                        k: v for f in folders for k, v in partial.with_tables(f, bought).items()
+                    }
                     if found.release is not None and found.release.tables is not None:
                         package.take(found.release, found.where)
+                    elif any(package.take_left(*one) for one in left.items()):
+                        pass  # a stopped run for another folder had them
                     elif path is not None:  # one in memory remembers no folder
                         _warn_of_charge(found, package)
             stack.pop_all()

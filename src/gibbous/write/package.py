@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 
 from gibbous.core.codes import Codes
-from gibbous.core.errors import MAY_BE_SPENT, GibbousError
+from gibbous.core.errors import MAY_BE_SPENT, EngineFailure, GibbousError
 from gibbous.core.protocols import Progress, Workers, silent
 from gibbous.core.release import Release
 from gibbous.core.request import Output
@@ -41,8 +42,11 @@ from gibbous.write.sets import Sets
 from gibbous.write.sidecars import SIDECARS
 from gibbous.write.table_files import read_tables, write_tables
 
+NOTHING_KEPT = "0" * 64
+"""Digest that a commit has for what was drawn and refused: nobody draws that again for the same charge."""
 
-def begin(target: Path, output: Output, *, request: bytes) -> Package:
+
+def begin(target: Path, output: Output, *, request: bytes, bought: bytes = b"") -> Package:
     """Start a package, or go on with that of a run that was killed.
 
     Args:
@@ -50,6 +54,7 @@ def begin(target: Path, output: Output, *, request: bytes) -> Package:
         output: its seed, or None, draws one for a new run (a resumed run keeps its own); whether an
             existing release is replaced at the end.
         request: what `request_digest` returned, and what `Ledger.find` knows a purchase by.
+        bought: the latter alone, where tables of a killed run are wanted whatever its rows were.
     Raises:
         OutputNotWritten, ResourceLimit: another run writes there, or the folder cannot be made.
     """
@@ -58,7 +63,7 @@ def begin(target: Path, output: Output, *, request: bytes) -> Package:
     with contextlib.ExitStack() as stack:
         try:
             seed = drawn_seed() if output.seed is None else output.seed
-            growing = partial.acquire(target, request, seed)
+            growing = partial.acquire(target, request, seed, bought)
             stack.callback(growing.close)
             package = Package(growing, target, request, output)
         except OSError as error:
@@ -102,7 +107,7 @@ class Package:
         self.release = self._finished()
         self.bought, self.bought_from = self.release is not None, ""
         if self.release is None:
-            self.result = self._read_back()
+            self.result = _read_back(self._partial.path, self._partial.state)
 
     @property
     def reserved(self) -> bool:
@@ -133,6 +138,10 @@ class Package:
         else:
             self._partial.remove()
         if self._hold is not None:
+            refused = isinstance(error, GibbousError) and not isinstance(error, EngineFailure)
+            if refused and not kept and not self._hold.committed:
+                with contextlib.suppress(GibbousError):
+                    self._hold.commit(NOTHING_KEPT)
             self._hold.release()
         if isinstance(error, OSError):
             ours: GibbousError = not_written(_place_of(error, self._target), error)
@@ -181,6 +190,14 @@ class Package:
         if release.tables is not None:
             self.bought, self.bought_from = True, where
             self._write(release.tables, reservation=release.receipt["ledger"]["reservation"])
+
+    def take_left(self, path: Path, state: Mapping[str, Any]) -> bool:
+        """Go on from the tables that a stopped run for another folder left; False where it left none."""
+        found = _read_back(path, state)
+        if found is not None:
+            self.bought, self.bought_from = True, repr(str(path))
+            self._write(found, reservation=str(state["reservation"]))
+        return found is not None
 
     def keep(self, result: Tables | Codes) -> None:
         """Write what was drawn: public tables, or rows whose drawing was what cost.
@@ -291,31 +308,30 @@ class Package:
         self._partial.clear()
         return None
 
-    def _read_back(self) -> Tables | Codes | None:
-        kind, digest = self._partial.state.get("kind"), self._partial.state.get("digest")
-        if kind is None:
-            return None
-        try:
-            schema = load_schema(self._partial.package / "schema.toml")
-            found = (
-                read_tables(self._partial.package / "tables", schema)
-                if kind == "tables"
-                else _read_rows(self._partial.path, schema)
-            )
-            if digest_of(found) == digest:
-                return found
-        except (GibbousError, OSError, ValueError) as error:
-            partial.refuse_unread(self._partial.path, error)
-        return None  # incomplete: it was not visible, so it may be drawn again
-
     def _explain(self, error: GibbousError, kept: bool) -> None:
         if self._hold is None or error.state not in ("", UNCHARGED, MAY_BE_SPENT):
             return
-        error.restate(
-            f"Nothing was released. Reservation {self._hold.id} stays spent; the same command goes "
-            + ("on from what it paid for" if kept else "on with it")
-            + ", without a second charge."
-        )
+        goes_on = "on from what it paid for" if kept else "on with it"
+        then = f"the same command goes {goes_on}, without a second charge"
+        if self._hold.sha256 == NOTHING_KEPT:
+            then = "what was drawn may have decided this, so the same command is charged again"
+        error.restate(f"Nothing was released. Reservation {self._hold.id} stays spent; {then}.")
+
+
+def _read_back(path: Path, state: Mapping[str, Any]) -> Tables | Codes | None:
+    """What a run had drawn in its private folder; None where that is not whole."""
+    kind, digest, package = state.get("kind"), state.get("digest"), path / "package"
+    if kind is None:
+        return None
+    try:
+        schema = load_schema(package / "schema.toml")
+        tables = kind == "tables"
+        found = read_tables(package / "tables", schema) if tables else _read_rows(path, schema)
+        if digest_of(found) == digest:
+            return found
+    except (GibbousError, OSError, ValueError) as error:
+        partial.refuse_unread(path, error)
+    return None  # incomplete: it was not visible, so it may be drawn again
 
 
 def rows_each(result: Tables | Codes, output: Output) -> int:

@@ -103,11 +103,13 @@ def drawn_seed() -> int:
     return secrets.randbits(63)
 
 
-def acquire(target: Path, request: bytes, seed: int) -> Partial:
+def acquire(target: Path, request: bytes, seed: int, bought: bytes = b"") -> Partial:
     """The partial folder of this run: that of a dead run of the same request, or a new one.
 
-    Folders of dead runs of other requests for the same output are removed. A resumed run keeps its
-    seed. OutputNotWritten where another run writes this output, or the folder cannot be made.
+    A dead run that had its tables is also one whose request ends with `bought`: these tables are what
+    is wanted, for other rows. Folders of dead runs of other requests for the same output are removed. A
+    resumed run keeps its seed. OutputNotWritten where another run writes this output, or the folder
+    cannot be made.
     """
     with _alone(target):
         found: Partial | None = None
@@ -120,11 +122,31 @@ def acquire(target: Path, request: bytes, seed: int) -> Partial:
             dead = _dead(path, target)
             if found is None and dead.state.get("request") == request.hex():
                 found = dead
+            elif found is None and _has_tables(dead.state, bought):
+                found = dead
+                found.note_only(())
+                found.save(request=request.hex(), seed=seed)
             else:
                 dead.remove()
         if found is not None and not found.package.exists():  # killed before it was made
             durable_files.make_folder(found.package)
         return found or _new(target, request, seed)
+
+
+def with_tables(target: Path, bought: bytes) -> dict[Path, dict[str, Any]]:
+    """Private folder -> state of runs for an output that have such tables, and no release."""
+    found = {}
+    for path in sorted(target.parent.glob(f".{_glob_safe(target.name)}.partial-*")):
+        with contextlib.suppress(GibbousError):
+            state = durable_files.read_json(path / _STATE)
+            if isinstance(state, dict) and _has_tables(state, bought):
+                found[path] = state
+    return found
+
+
+def _has_tables(state: dict[str, Any], bought: bytes) -> bool:
+    own = str(state.get("request"))[64:]
+    return state.get("kind") == "tables" and own == (bought.hex() or None)
 
 
 def finished(partial: Partial, target: Path) -> bool:

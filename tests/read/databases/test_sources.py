@@ -555,3 +555,14 @@ def test_a_pattern_of_text_files_is_drafted_as_the_one_file_is(tmp_path: Path) -
     one, many = infer_schema(files(tmp_path)), infer_schema(pattern(tmp_path))
 
     assert many == replace(one, name=tmp_path.name)
+
+
+def test_a_memtable_is_read_as_any_table_of_its_connection() -> None:
+    table = ibis.memtable(pl.DataFrame({"x": [1, 1, 2]}))
+    schema = Schema((Column("x", "nominal", levels=(1, 2)),))
+    engine = LocalEngine(threads=1)
+
+    engine.scan(table, schema, key=KEY)
+
+    assert digest(engine, [context_of(schema, (0,))]) is not None
+    engine.close()

@@ -62,7 +62,6 @@ class Kept(Secret):
 
 
 def job_of(
-    session: Any,
     rows: Rows,
     schema: Schema,
     *,
@@ -70,7 +69,6 @@ def job_of(
     numbers: Sequence[int],
     partitions: int | None,
     options: Any,
-    progress: Progress,
 ) -> encoding.EncodeJob:
     """How the rows of a source become codes.
 
@@ -87,7 +85,7 @@ def job_of(
     SliceEncoder(schema, numbers=numbers)  # what is wrong with the schema alone is said here
     root = root_of(key)
     digest = hashlib.blake2b(root, digest_size=8, person=b"gibbous-rowword").digest()
-    job = encoding.EncodeJob(
+    return encoding.EncodeJob(
         schema,
         root,
         int.from_bytes(digest, "little"),
@@ -97,11 +95,6 @@ def job_of(
         paths=rows.paths,
         options=options,
     )
-    if rows.instants:
-        timed = _timed(session, rows, progress)
-        days = tuple(name for name in rows.instants if name not in timed)
-        job = replace(job, days=days, timed=tuple(sorted(timed)))
-    return job
 
 
 def texts_of(
@@ -161,21 +154,6 @@ def scanned(
         except BaseException:
             frame.unpersist()
             raise
-
-
-def _timed(session: Any, rows: Rows, progress: Progress) -> set[str]:
-    """Columns of days with a time of day: whether all are midnights is decided over all rows."""
-    with quiet():
-        named = rows.frame.select(*(f"c{rows.names.index(name)}" for name in rows.instants))
-        asked = named.mapInArrow(encoding.timed_columns, encoding.ENCODED).select("report")
-        found = awaited(session, asked.toArrow, stage="look", progress=progress)
-    timed: set[str] = set()
-    for words in found.column("report").to_pylist():
-        told = json.loads(words)
-        if "error" in told:
-            raise refused(json.dumps(told["error"]), state=UNCHARGED)
-        timed.update(rows.names[int(name[1:])] for name in told["timed"])
-    return timed
 
 
 def _source(session: Any, rows: Rows) -> Any:

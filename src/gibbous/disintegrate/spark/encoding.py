@@ -38,8 +38,6 @@ class EncodeJob:
         key: 64 bits derived from it, for checks and for choosing rows of a person.
         numbers: positions of numeric columns whose numbers are kept.
         slab: rows of a slab at most.
-        days: columns of days with a time of day, which is midnight in every row.
-        timed: such columns where it is not.
         buckets: into how many groups of persons rows are divided; 0 where the unit is a row.
         names: of the columns of the rows that come from Spark; () for those that they have there.
         paths: text files, one a task; () where rows come from Spark.
@@ -53,18 +51,11 @@ class EncodeJob:
     key: int
     numbers: tuple[int, ...]
     slab: int
-    days: tuple[str, ...] = ()
-    timed: tuple[str, ...] = ()
     buckets: int = 0
     names: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     options: Any = None
     words: tuple[np.ndarray, ...] = ()
-
-
-def timed_columns(batches: Batches) -> Iterator[Any]:
-    """Which columns of days have a time of day in some row: one JSON list a task."""
-    return shielded(_timed(batches), _report_of)
 
 
 def different_texts(job: EncodeJob, batches: Batches) -> Iterator[Any]:
@@ -179,15 +170,6 @@ def _file_frames(job: EncodeJob, batches: Batches) -> Iterator[pl.DataFrame]:
             yield from frames
 
 
-def _timed(batches: Batches) -> Iterator[Any]:
-    found: set[str] = set()
-    for batch in batches:
-        for values in pl.DataFrame(pl.from_arrow(batch)):
-            if not (values.dt.date().cast(values.dtype) == values).all():
-                found.add(values.name)
-    yield _encoded_batch(report=json.dumps({"timed": sorted(found)}))
-
-
 def _encoded(job: EncodeJob, frames: Iterable[pl.DataFrame]) -> Iterator[Any]:
     from gibbous.encode.encode import SliceEncoder
     from gibbous.encode.levels import coded, dictionaries
@@ -203,7 +185,7 @@ def _encoded(job: EncodeJob, frames: Iterable[pl.DataFrame]) -> Iterator[Any]:
         check_years(whole)
         for start in range(0, max(1, whole.height), most):
             some = whole.slice(start, most)
-            frame = coded(_settled(some, job), known)
+            frame = coded(some, known)
             part = encoder.encode(frame) if encoder else _numbered(some, job)
             mark.add(frame)
             now = mark.state()
@@ -280,15 +262,6 @@ def _people(job: EncodeJob, frame: pl.DataFrame, report: dict[str, Any]) -> np.n
     if without := first_without(values):
         report["nobody"] = without
     return slabs.person_words(values, job.root)
-
-
-def _settled(frame: pl.DataFrame, job: EncodeJob) -> pl.DataFrame:
-    """Columns of days with a time of day, as all rows together say: days, or text of an instant."""
-    dates = {c.name for c in job.schema if c.kind == "date"}
-    found = [pl.col(name).dt.date() for name in job.days]
-    # A date column refuses such values, row by row.
-    found += [pl.col(name).dt.to_string("iso") for name in job.timed if name not in dates]
-    return frame.with_columns(found) if found else frame
 
 
 def _text_report(words: str) -> Any:

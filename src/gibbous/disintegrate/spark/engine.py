@@ -125,14 +125,7 @@ class SparkEngine(Secret):
         options = self.options or ReadOptions()
         rows = rows_of(session, source, schema, max_columns=options.max_columns)
         job = job_of(
-            session,
-            rows,
-            schema,
-            key=key,
-            numbers=numbers,
-            partitions=self.partitions,
-            options=options,
-            progress=progress,
+            rows, schema, key=key, numbers=numbers, partitions=self.partitions, options=options
         )
         job = self._looked(session, rows, job, progress)
         self._kept, mark = scanned(

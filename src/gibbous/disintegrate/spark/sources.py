@@ -30,13 +30,11 @@ class Rows:
         frame: a pyspark DataFrame of the columns that are kept, called c0, c1, ..., because Spark reads a
             point in a name as a path; None for text files.
         names: of its columns.
-        instants: names of its columns of days with a time of day, without a time zone.
         paths: text files, one a task.
     """
 
     frame: Any
     names: tuple[str, ...] = ()
-    instants: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
 
 
@@ -148,8 +146,7 @@ def _of_frame(frame: Any, schema: Schema, max_columns: int, *, local: bool = Fal
     types = {name: dtype for name, (_, dtype) in columns.items()}
     conform(types, schema)
     frame = frame.selectExpr(*(f"{text} as c{at}" for at, (text, _) in enumerate(columns.values())))
-    instants = tuple(name for name, dtype in types.items() if isinstance(dtype, pl.Datetime))
-    return Rows(frame, tuple(kept), instants)
+    return Rows(frame, tuple(kept))
 
 
 def _plain(name: str, dtype: Any, *, local: bool) -> tuple[str, Any]:

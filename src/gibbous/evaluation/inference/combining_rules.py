@@ -121,7 +121,7 @@ def unified(
     Args:
         ratio: N / n.
         noise: V_s, of one noising; NaN counts as 0.
-        records: n; what W says about one record has n - 1 degrees of freedom.
+        records: n; what W says about one record has n - 1 degrees of freedom, or m (N - 1) if fewer.
         sanitized: "once" before all sets, or "per_set" (V_s then counts 1/m).
         draws: "posterior" (ppd = 1) if the parameters of each set were drawn, else "fitted".
     Source:
@@ -134,7 +134,7 @@ def unified(
     shared = np.ones_like(m) if sanitized == "once" else m
     added = np.broadcast_to(np.nan_to_num(noise.variance), m.shape) / shared
     known = sampling + synthesis
-    parts: list[tuple[Floats, float | Floats]] = [(known, max(records - 1, 1.0))]
+    parts: list[tuple[Floats, float | Floats]] = [(known, _of_within(m, ratio, records))]
     if noise.error is None:
         parts.append((added, noise.df))
     else:  # a variance V with d degrees of freedom has the standard error V (2 / d)^.5
@@ -163,10 +163,15 @@ def unified_measured(
     synthesis = np.where(several, moments.between, expected) / np.maximum(moments.sets, 1)
     of_between = np.where(several, moments.sets - 1, np.inf)
     parts: list[tuple[Floats, float | Floats]] = [
-        (sampling, max(records - 1, 1.0)),
+        (sampling, _of_within(np.maximum(moments.sets, 1), ratio, records)),
         (synthesis, of_between),
     ]
     return _noiseless(sampling, synthesis, _welch(parts, sampling + synthesis))
+
+
+def _of_within(sets: Floats, ratio: float, records: float) -> Floats:
+    """Degrees of freedom of W: of the records, or of the rows of all sets where these are fewer."""
+    return np.maximum(np.minimum(records - 1, sets * (ratio * records - 1)), 1.0)
 
 
 def reiter2003(moments: Spread) -> Variance:

@@ -101,7 +101,10 @@ def remarks(each: Sequence[Fitted]) -> tuple[str, ...]:
     """What happened in which set, in words; coefficients of one fate in one sentence."""
     said = []
     for what, why in (
-        ("absent", "a level or combination does not occur, or too few rows show it"),
+        (
+            "absent",
+            "a level or combination does not occur, too few rows show it, or others say the same",
+        ),
         ("separated", "the terms predict the response without error: no finite estimate"),
     ):
         hit: dict[str, list[int]] = {}

@@ -21,7 +21,7 @@ from gibbous.read.databases import postgresql, sqlite, tables
 from gibbous.read.databases.tables import Rows
 from gibbous.read.fields import shown
 from gibbous.read.frames import frame_names, from_frame
-from gibbous.read.slices import gathered, whole_only
+from gibbous.read.slices import gathered
 
 if TYPE_CHECKING:
     import polars as pl
@@ -151,42 +151,16 @@ def _plain(
         ignored: columns that are left out where their type is not read; None for any.
         check: takes the names before a message about a type names a column.
     """
-    import polars as pl
-
-    def frames(columns: list[str]) -> Generator[pl.DataFrame, None, None]:
-        with closing(rows.batches(columns)) as batches:
-            for batch in patience.each(batches, rows.stop):
-                part = from_frame(batch, max_columns=options.max_columns, skip=skip)
-                check_years(part)
-                yield part
-
     first = patience.run(rows.head, rows.stop)
     check(frame_names(first))
     skip = frozenset(frame_names(first)) if ignored is None else ignored
     head = from_frame(first, max_columns=options.max_columns, skip=skip)
-    times = [name for name, dtype in head.schema.items() if whole_only([dtype])]
-    if times and not all(_midnights(part, times) for part in frames(times)):
-        yield pl.concat([head, *frames(head.columns)])
-        return
-    yield _days(head, times)
-    with closing(frames(head.columns)) as parts:
-        for part in parts:
-            if not _midnights(part, times):
-                raise tables.changed()
-            yield _days(part, times)
-
-
-def _midnights(frame: pl.DataFrame, columns: list[str]) -> bool:
-    return all(
-        bool((frame[n].dt.date().cast(frame[n].dtype) == frame[n]).fill_null(value=True).all())
-        for n in columns
-    )
-
-
-def _days(frame: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
-    import polars as pl
-
-    return frame.with_columns(pl.col(n).dt.date() for n in columns)
+    yield head
+    with closing(rows.batches(head.columns)) as batches:
+        for batch in patience.each(batches, rows.stop):
+            part = from_frame(batch, max_columns=options.max_columns, skip=skip)
+            check_years(part)
+            yield part
 
 
 class Patience:

@@ -28,7 +28,7 @@ _CLOSED = (
 
 _SAID = {
     "OUTSIDE": ("permissionexception: ", "permission error"),
-    "LOCKED": ("conflicting lock",),
+    "LOCKED": ("conflicting lock", "different configuration"),
     "DATABASE": ("valid duckdb", "io error", "in-memory database"),
     "MEMORY": ("outofmemoryexception: ",),
 }
@@ -160,6 +160,8 @@ def ibis_table(source: Any) -> Rows:
     backend = _withheld(lambda: source.get_backend())
     if backend.name not in ("duckdb", "sqlite"):
         return IbisTable(source)
+    prepare = getattr(backend, "_run_pre_execute_hooks", bool)  # what ibis does itself: memtables
+    _withheld(lambda: prepare(source))
     sql = str(_withheld(lambda: ibis.to_sql(source, dialect=backend.name)))
     if backend.name == "sqlite":
         from gibbous.read.databases.sqlite import SqliteTable
@@ -211,16 +213,6 @@ def no_file(place: str, kind: str) -> InputRejected:
     )
 
 
-def changed() -> EngineFailure:
-    """The error for rows that are others than a moment ago."""
-    return EngineFailure(
-        "INPUTCHANGED",
-        "The table changed while it was read.",
-        "It stays as it is during a run.",
-        "Read a copy, or a table that nobody writes to.",
-    )
-
-
 def _exact(batch: Any) -> Any:
     """Refuse whole numbers that a backend may have taken through floats."""
     import polars as pl
@@ -269,9 +261,9 @@ def fault(said: Mapping[str, Sequence[str]], text: str, place: str, kind: str) -
     if name == "LOCKED":
         return EngineFailure(
             name,
-            f"Another process has {shown(place)} open for writing.",
+            f"Another process, or another connection of this one, has {shown(place)} open.",
             "A file of a database is read while nobody writes to it.",
-            "Close the other program or wait for it, or copy the file.",
+            "Close that or wait for it, pass a table of the open connection, or copy the file.",
         )
     if name == "DATABASE":
         return InputRejected(

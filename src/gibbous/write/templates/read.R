@@ -9,7 +9,7 @@ read_set <- function(number = 1, folder = ".") {
 {% if csv %}
   read_one <- function(file) utils::read.csv(
     file.path(folder, file), colClasses = "character", na.strings = {{ quoted(schema.null) }},
-    check.names = FALSE, encoding = "UTF-8"
+    check.names = FALSE, encoding = "UTF-8", blank.lines.skip = FALSE
   )
 {% else %}
   read_one <- function(file) as.data.frame(arrow::read_parquet(file.path(folder, file)))
