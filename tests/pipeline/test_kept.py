@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import polars as pl
 import pytest
@@ -37,13 +36,16 @@ from tests.write.nursery import Child, Connection, killing
 
 METHOD = gb.Laplace(epsilon=1)
 LEDGER = "home/ledger.sqlite"
-FULL = ResourceLimit("DISK", "The disk is full.", "It is not.", "Make room.")
 
 
 def ask(folder: Path, **more: Any) -> gb.Release:
     """One cell of a notebook: a ledger that lasts, no `out`."""
     given: dict[str, Any] = {"rows": 20, "engine": "numpy", "ledger": folder / LEDGER} | more
     return gb.synthesize(table(90), SCHEMA, given.pop("method", METHOD), **given)
+
+
+def full_disk(*_: Any) -> None:
+    raise ResourceLimit("DISK", "The disk is full.", "It is not.", "Make room.")
 
 
 def tables_by_charge(folder: Path) -> dict[str, set[str]]:
@@ -579,7 +581,7 @@ def test_tables_of_a_run_that_a_full_disk_stopped_are_drawn_from_whatever_comes_
     tmp_path: Path, retried: dict[str, Any]
 ) -> None:
     """Before: other rows removed the private folder, another one did not find it; both paid again."""
-    with faults((Package, "write_sets", Mock(side_effect=FULL))), pytest.raises(ResourceLimit):
+    with faults((Package, "write_sets", full_disk)), pytest.raises(ResourceLimit):
         ask(tmp_path, out=tmp_path / "a", seed=3)
 
     found = ask(tmp_path, **retried | {"out": tmp_path / str(retried["out"])})
@@ -593,7 +595,7 @@ def test_tables_of_a_run_that_a_full_disk_stopped_are_drawn_from_whatever_comes_
 def test_tables_of_a_stopped_run_are_drawn_anew_where_that_is_wanted(
     tmp_path: Path,
 ) -> None:
-    with faults((Package, "write_sets", Mock(side_effect=FULL))), pytest.raises(ResourceLimit):
+    with faults((Package, "write_sets", full_disk)), pytest.raises(ResourceLimit):
         ask(tmp_path, out=tmp_path / "a")
 
     ask(tmp_path, out=tmp_path / "b", fresh=True)

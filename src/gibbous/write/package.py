@@ -15,23 +15,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from gibbous.core.codes import Codes
 from gibbous.core.errors import MAY_BE_SPENT, EngineFailure, GibbousError
 from gibbous.core.protocols import Progress, Workers, silent
 from gibbous.core.release import Release
 from gibbous.core.request import Output
-from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 from gibbous.encode.column_types import fitting
 from gibbous.privacy.ledger import UNCHARGED, Hold, Ledger
-from gibbous.read.schema_file import load_schema
 from gibbous.read.schema_write import schema_toml
 from gibbous.write import durable_files, manifest, partial
 from gibbous.write.certificate import Facts, certify
 from gibbous.write.copied import save_from
-from gibbous.write.durable_files import new_file, not_written
+from gibbous.write.drawn_files import read_back, write_rows
+from gibbous.write.durable_files import not_written
 from gibbous.write.kept_rules import with_rules
 from gibbous.write.partial import drawn_seed
 from gibbous.write.release_digest import digest_of
@@ -40,7 +37,7 @@ from gibbous.write.sampler import sampler_of
 from gibbous.write.set_files import lazy_sets
 from gibbous.write.sets import Sets
 from gibbous.write.sidecars import SIDECARS
-from gibbous.write.table_files import read_tables, write_tables
+from gibbous.write.table_files import write_tables
 
 NOTHING_KEPT = "0" * 64
 """Digest that a commit has for what was drawn and refused: nobody draws that again for the same charge."""
@@ -107,7 +104,7 @@ class Package:
         self.release = self._finished()
         self.bought, self.bought_from = self.release is not None, ""
         if self.release is None:
-            self.result = _read_back(self._partial.path, self._partial.state)
+            self.result = read_back(self._partial.path, self._partial.state)
 
     @property
     def reserved(self) -> bool:
@@ -193,7 +190,7 @@ class Package:
 
     def take_left(self, path: Path, state: Mapping[str, Any]) -> bool:
         """Go on from the tables that a stopped run for another folder left; False where it left none."""
-        found = _read_back(path, state)
+        found = read_back(path, state)
         if found is not None:
             self.bought, self.bought_from = True, repr(str(path))
             self._write(found, reservation=str(state["reservation"]))
@@ -218,7 +215,7 @@ class Package:
         if isinstance(result, Tables):
             write_tables(result, package / "tables")
         else:
-            _write_rows(result, self._partial.path)
+            write_rows(result, self._partial.path)
         durable_files.sync_folder(package)
         kind = "tables" if isinstance(result, Tables) else "rows"
         facts = {"changed": changed, "reservation": reservation}
@@ -318,47 +315,8 @@ class Package:
         error.restate(f"Nothing was released. Reservation {self._hold.id} stays spent; {then}.")
 
 
-def _read_back(path: Path, state: Mapping[str, Any]) -> Tables | Codes | None:
-    """What a run had drawn in its private folder; None where that is not whole."""
-    kind, digest, package = state.get("kind"), state.get("digest"), path / "package"
-    if kind is None:
-        return None
-    try:
-        schema = load_schema(package / "schema.toml")
-        tables = kind == "tables"
-        found = read_tables(package / "tables", schema) if tables else _read_rows(path, schema)
-        if digest_of(found) == digest:
-            return found
-    except (GibbousError, OSError, ValueError) as error:
-        partial.refuse_unread(path, error)
-    return None  # incomplete: it was not visible, so it may be drawn again
-
-
 def rows_each(result: Tables | Codes, output: Output) -> int:
     """Rows of each set: those asked for, the noisy number, or the share of the rows that were drawn."""
     if isinstance(result, Codes):
         return result.rows // output.sets
     return result.noisy_rows() if output.rows is None else output.rows
-
-
-def _write_rows(codes: Codes, folder: Path) -> None:
-    with new_file(folder / "rows.npy") as file:
-        np.save(file, np.ascontiguousarray(codes.by_column), allow_pickle=False)
-    with new_file(folder / "numbers.npy") as file:
-        positions = np.array([at for at, _ in codes.numbers], dtype=np.float64)
-        drawn = np.array([values for _, values in codes.numbers])
-        drawn = drawn.reshape(len(positions), codes.rows)
-        np.save(file, np.column_stack([positions, drawn]), allow_pickle=False)
-
-
-def _read_rows(folder: Path, schema: Schema) -> Codes:
-    values, numbers = (
-        np.load(folder / name, allow_pickle=False) for name in ("rows.npy", "numbers.npy")
-    )
-    sizes = np.array(schema.sizes)
-    if values.ndim != 2 or len(values) != len(schema) or values.dtype.kind != "u":
-        raise ValueError("not the rows of this schema")
-    if values.size and (values.max(axis=1) >= sizes).any():
-        raise ValueError("a code outside its column")
-    drawn = tuple((int(row[0]), row[1:].copy()) for row in numbers)
-    return Codes(schema, values.T, numbers=drawn)
