@@ -174,7 +174,7 @@ def test_an_error_on_the_way_leaves_nothing_visible_and_costs_once(
 ) -> None:
     def fail(at: str) -> None:
         if at == step:
-            raise ResourceLimit("X", "The disk is full.", "It must not.", "Make room.")
+            raise ResourceLimit("DISK", "The disk is full.", "It must not.", "Make room.")
 
     with pytest.raises(ResourceLimit) as caught:
         made.write(tmp_path / "rel", ledger, stop=fail)

@@ -16,7 +16,14 @@ from types import TracebackType
 from typing import Any
 
 from gibbous.core.codes import Codes
-from gibbous.core.errors import MAY_BE_SPENT, EngineFailure, GibbousError
+from gibbous.core.errors import (
+    MAY_BE_SPENT,
+    EngineFailure,
+    GibbousError,
+    LedgerUnusable,
+    OutputNotWritten,
+    ResourceLimit,
+)
 from gibbous.core.protocols import Progress, Workers, silent
 from gibbous.core.release import Release
 from gibbous.core.request import Output
@@ -135,8 +142,7 @@ class Package:
         else:
             self._partial.remove()
         if self._hold is not None:
-            refused = isinstance(error, GibbousError) and not isinstance(error, EngineFailure)
-            if refused and not kept and not self._hold.committed:
+            if _by_draw(error) and not kept and not self._hold.committed:
                 with contextlib.suppress(GibbousError):
                     self._hold.commit(NOTHING_KEPT)
             self._hold.release()
@@ -313,6 +319,14 @@ class Package:
         if self._hold.sha256 == NOTHING_KEPT:
             then = "what was drawn may have decided this, so the same command is charged again"
         error.restate(f"Nothing was released. Reservation {self._hold.id} stays spent; {then}.")
+
+
+def _by_draw(error: BaseException | None) -> bool:
+    """Whether what was drawn may have decided a refusal; a disk, a ledger or a cluster decides the others."""
+    if isinstance(error, ResourceLimit):
+        return error.name not in ("DISK", "LEDGERFULL")
+    others = EngineFailure | LedgerUnusable | OutputNotWritten
+    return isinstance(error, GibbousError) and not isinstance(error, others)
 
 
 def rows_each(result: Tables | Codes, output: Output) -> int:
