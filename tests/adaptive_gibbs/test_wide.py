@@ -96,9 +96,11 @@ def test_the_schema_alone_bounds_the_groups() -> None:
         schema_of(500, 200), impossible=tuple(Impossible((("c1", (k,)),)) for k in range(150))
     )
 
-    assert model_sizes(schema_of(5000, 3, 257, 256), LIMITS.cells) == (256, 3, 256, 256)
+    assert model_sizes(schema_of(5000, 3, 257, 256), LIMITS.cells) == (1024, 3, 257, 256)
+    assert model_sizes(schema_of(5000, 3, 257, 256), 65_536) == (256, 3, 256, 256)
     assert model_sizes(schema_of(5000, 3, 129, 128), 100) == (10, 3, 10, 128)
-    assert model_sizes(ruled, LIMITS.cells) == (256, 200)
+    assert model_sizes(ruled, LIMITS.cells) == (500, 200)
+    assert model_sizes(ruled, 65_536) == (256, 200)
     assert model_sizes(ruled, 10_000) == (100, 151)
 
 

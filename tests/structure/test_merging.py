@@ -10,6 +10,7 @@ from gibbous.structure.merging import (
     FEW,
     LEAST_GROUPS,
     MOST_GROUPS,
+    USUAL_GROUPS,
     kinds_of,
     level_shares,
     merged_levels,
@@ -139,10 +140,18 @@ def test_shares_of_rare_levels_are_nearer_than_the_counts_set_to_zero_below_it()
 
 def test_two_merged_columns_have_a_table_within_the_limit() -> None:
     for cells in (4, 100, 20_000, 10**6):
-        assert 2 <= most_groups(cells) <= MOST_GROUPS
-        assert most_groups(cells) ** 2 <= cells
+        assert 2 <= most_groups((5000, 3), cells) <= MOST_GROUPS
+        assert most_groups((5000, 3), cells) ** 2 <= cells
 
 
 def test_more_groups_are_left_where_more_levels_can_stand_out_of_the_noise() -> None:
-    signals = (1.0, 4 * 200.0, 1e9)
-    assert [most_groups(10**6, one) for one in signals] == [LEAST_GROUPS, 200, MOST_GROUPS]
+    signals = (1.0, 4 * 200.0, 4 * 500.0, 8 * 700.0, 1e9)
+    cells = MOST_GROUPS**2
+
+    few = [most_groups((5000, 3), cells, one) for one in signals]
+    many = [
+        most_groups((5000,) * 7, cells, one) for one in signals
+    ]  # tables of all pairs are too large
+
+    assert few == [LEAST_GROUPS, 200, USUAL_GROUPS, 700, MOST_GROUPS]
+    assert many == [LEAST_GROUPS, 200, USUAL_GROUPS, USUAL_GROUPS, USUAL_GROUPS]

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import pickle
 import random
 import shutil
@@ -24,6 +25,7 @@ from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger.chain import chained, encode
 from gibbous.write import manifest, set_check
 from gibbous.write.load import load
+from gibbous.write.parquet_guard import guarded_read
 from gibbous.write.release_texts import release_texts
 from gibbous.write.table_files import read_tables
 from gibbous.write.verify import verify
@@ -504,3 +506,11 @@ def test_a_claim_that_was_charged_otherwise_is_refused(tmp_path: Path) -> None:
     made.write(tmp_path / "rel", Ledger.ephemeral(), planned=made.plan(total=total))
     assert verify(tmp_path / "rel").claim == total
     assert np.isclose(float(total.epsilon), 2)
+
+
+def test_a_path_that_is_not_utf8_says_nothing_about_the_release(tmp_path: Path) -> None:
+    """Before: a sound release was called damaged, since the reader of Parquet did not find it."""
+    place = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+
+    with pytest.raises(ModelRejected, match="only paths that are UTF-8 text"):
+        guarded_read(place / "a.parquet")

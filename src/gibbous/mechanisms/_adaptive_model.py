@@ -133,7 +133,7 @@ def merging(known: Known, limits: Limits) -> tuple[Merged | None, ...]:
     found: list[Merged | None] = []
     for j, column in enumerate(known.schema.columns):
         counts, sigma = known.components.table((j,))
-        most = most_groups(limits.cells, known.rows / sigma)
+        most = most_groups(known.schema.sizes, limits.cells, known.rows / sigma)
         if column.size <= max(LEAST_GROUPS, most):
             found.append(None)
             continue

@@ -104,7 +104,7 @@ class AdaptiveGibbs:
     choice: float = param(
         0.05, part, unit="share of rho", help="Spent on choosing, of what follows."
     )
-    cells: int = param(65_536, at_least(4), help="Largest table that is measured, in cells.")
+    cells: int = param(1_048_576, at_least(4), help="Largest table that is measured, in cells.")
     sweeps: int = param(10, at_least(1), help="Gibbs passes a fresh row; costs time, not privacy.")
     target: str | None = param(None, help="A column to be predicted; its tables come first.")
     weights: tuple[str, ...] = param((), help="What columns and pairs count for, 1 if not named.")

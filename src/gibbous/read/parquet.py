@@ -222,7 +222,7 @@ def _damaged(path: Path) -> InputRejected:
     return InputRejected(
         "PARQUET",
         f"The file {shown(path)} is not a sound Parquet file.",
-        "It is one complete, unencrypted Parquet file.",
+        "It is one complete, unencrypted Parquet file, and its path is UTF-8 text.",
         "Fetch or write it again; text files end in .csv.",
     )
 

@@ -45,7 +45,7 @@ class Limits:
         all_cells: most cells of all candidates of a round.
     """
 
-    cells: int = 65_536
+    cells: int = 1_048_576
     all_cells: int = 16_000_000
 
 

@@ -8,6 +8,7 @@ the records are never looked at here: which levels are rare is itself confidenti
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,25 +16,31 @@ from gibbous.core.schema import Schema
 from gibbous.core.tables import Merged
 from gibbous.structure.smoothing import denoised
 
-LEAST_GROUPS, MOST_GROUPS = 128, 256  # of wide columns; two of them have a table of 65,536 cells
+LEAST_GROUPS, USUAL_GROUPS, MOST_GROUPS = 128, 256, 1024  # of wide columns
 FEW = 4.0  # a group holds this many standard deviations of the noise of one level, where it can
+CLEAR = 8.0  # the same of more than USUAL_GROUPS, whose tables are larger and slower
+ROOM = 1_000_000  # cells of all pairs up to which there may be more: chains have to fill them
 WIDEST_GROUP = 0.25  # no group has to hold more than this share: at least two groups are left
 
 
-def most_groups(cells: int, signal: float = math.inf) -> int:
+def most_groups(sizes: Sequence[int], cells: int, signal: float = math.inf) -> int:
     """Groups that a column is merged to at most; one of no more levels, or of LEAST_GROUPS, stays as it is.
 
     Args:
+        sizes: levels of all columns.
         cells: >= 4: two merged columns have a table of at most so many.
         signal: rows over the noise of one level: that many levels at most can stand out of it.
     """
-    standing_out = min(max(LEAST_GROUPS, signal / FEW), MOST_GROUPS)
+    wide = [min(size, MOST_GROUPS) for size in sizes]
+    pairs = (sum(wide) ** 2 - sum(size * size for size in wide)) // 2
+    clear = min(signal / CLEAR, MOST_GROUPS if pairs <= ROOM else USUAL_GROUPS)
+    standing_out = max(LEAST_GROUPS, min(signal / FEW, USUAL_GROUPS), clear)
     return min(int(standing_out), math.isqrt(cells))
 
 
 def model_sizes(schema: Schema, cells: int) -> tuple[int, ...]:
     """Codes of each column of the model at most: its levels, or as many groups as they are merged to."""
-    most = most_groups(cells)
+    most = most_groups(schema.sizes, cells)
     wide = {j for j, size in enumerate(schema.sizes) if size > max(LEAST_GROUPS, most)}
     apart = {j: int(kinds_of(schema, j).max()) + 1 for j in wide}
     return tuple(max(apart[j], most) if j in wide else n for j, n in enumerate(schema.sizes))

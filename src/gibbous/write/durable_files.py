@@ -220,11 +220,14 @@ def refuse_unreadable(path: Path, error: BaseException) -> None:
     """Raise ModelRejected, as UNREADABLE, for an error of the system: it says nothing about the content."""
     code = re.search(r"\(os error (\d+)\)", str(error))  # as Polars has it
     number = getattr(error, "errno", None) or (int(code[1]) if code else None)
-    if number is None or number in (errno.ENOENT, errno.ENOTDIR):
+    why = "" if number is None or number in (errno.ENOENT, errno.ENOTDIR) else os.strerror(number)
+    if not os.path.abspath(path).isprintable():  # surrogates stand for bytes that are not UTF-8
+        why = "the reader of Parquet takes only paths that are UTF-8 text"
+    if not why:
         return
     raise ModelRejected(
         UNREADABLE,
-        f"{str(path)!r} cannot be read: {os.strerror(number)}.",
+        f"{str(path)!r} cannot be read: {why}.",
         "This says nothing about what is in it.",
         "Check the disk and the permissions, and try again.",
         state="Nothing was read beyond that, and nothing was run.",

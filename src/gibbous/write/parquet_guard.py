@@ -101,4 +101,5 @@ def _translated(path: Path) -> Iterator[None]:
 
 
 def _damaged(path: Path) -> ModelRejected:
+    refuse_unreadable(path, OSError())
     return rejected("PARQUET", f"{path.name} is not a readable Parquet file")
