@@ -131,7 +131,7 @@ IDENTIFIERS = {
     "dictionary": lambda n: pl.Series([f"person {i}" for i in n]).cast(pl.Categorical),
     "whole": lambda n: pl.Series(n, dtype=pl.Int64) - 50,
     "unsigned": lambda n: pl.Series([2**64 - 1 - i for i in n], dtype=pl.UInt64),
-    "float": lambda n: pl.Series([0.0 if i else -0.0 for i in n]) + pl.Series(n) / 8,
+    "float": lambda n: pl.Series([0.0 if i else -0.0 for i in n]) + pl.Series(n),
     "day": lambda n: pl.Series(n, dtype=pl.Int32).cast(pl.Date),
 }
 
