@@ -36,8 +36,8 @@ from gibbous.promise import ledger_of, planned, privacy_of
 from gibbous.write.certificate import Facts
 from gibbous.write.frame_kinds import frame_kind
 from gibbous.write.kept import Drafts
-from gibbous.write.labelled_files import check_levels, written_by
-from gibbous.write.output_path import check_output
+from gibbous.write.labelled_files import written_by
+from gibbous.write.output_path import check_levels, check_output
 from gibbous.write.sampled_rows import write_sampled
 from gibbous.write.signature import SigningKey, signing_key
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from gibbous.core.column import Column
-from gibbous.encode.cell_text import CLASSES, classes, lenient_codes, moved, whole_text
+from gibbous.encode.cell_text import CLASSES, COMPACT, classes, lenient_codes, moved, whole_text
 from gibbous.encode.encode import encode_column
 
 TEXTS = {
@@ -72,10 +72,13 @@ def test_every_text_is_in_the_class_that_its_form_says() -> None:
     assert {text: CLASSES[code] for text, code in zip(TEXTS, found, strict=True)} == TEXTS
 
 
-def test_the_class_of_a_text_does_not_hang_on_others() -> None:
-    alone = [int(classes(pl.Series([text], dtype=pl.String))[0]) for text in TEXTS]
+@pytest.mark.parametrize("form", [None, COMPACT])
+def test_the_class_of_a_text_does_not_hang_on_others(form: str | None) -> None:
+    column, texts = Column("x", "nominal", CLASSES, date_format=form), [*TEXTS, "20240501"]
+    alone = [int(classes(pl.Series([text], dtype=pl.String), column)[0]) for text in texts]
 
-    assert alone == classes(pl.Series(list(TEXTS), dtype=pl.String)).tolist()
+    assert alone == classes(pl.Series(texts, dtype=pl.String), column).tolist()
+    assert CLASSES[alone[-1]] == (form or "whole")
 
 
 @pytest.mark.parametrize(

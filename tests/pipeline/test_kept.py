@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import stat
@@ -618,3 +619,39 @@ def test_what_a_refusal_drew_is_not_drawn_again_for_the_same_charge(tmp_path: Pa
     paid = charges(tmp_path)
     assert len(paid) == 2
     assert paid[1] == again.receipt["ledger"]["reservation"]
+
+
+def forged_leftovers_are_paid_for(folder: Path, out: str) -> None:
+    """Tables of another ledger's run lie, with their digest, where a stopped run left its own."""
+    for name, ledger in (("a", LEDGER), ("c", "other/ledger.sqlite")):
+        with faults((Package, "write_sets", full_disk)), pytest.raises(ResourceLimit):
+            ask(folder, out=folder / name, ledger=folder / ledger)
+    mine, theirs = (next(folder.glob(f".{name}.partial-*")) for name in ("a", "c"))
+    shutil.rmtree(mine / "package")
+    shutil.copytree(theirs / "package", mine / "package")
+    digest = json.loads((theirs / "state.json").read_text())["digest"]
+    state = json.loads((mine / "state.json").read_text()) | {"digest": digest}
+    (mine / "state.json").write_text(json.dumps(state))
+
+    found = ask(folder, out=folder / out, rows=35)
+
+    assert found.receipt["digest"] != digest
+    assert len(charges(folder)) == 2
+    verify(folder / out, ledger=Ledger.read(folder / LEDGER))
+
+
+@pytest.mark.parametrize("out", ["a", "b"])
+@pytest.mark.filterwarnings("ignore::gibbous.privacy.ledger.LedgerWarning")
+def test_tables_in_a_private_folder_that_were_not_paid_for_are_not_taken(
+    tmp_path: Path, out: str
+) -> None:
+    forged_leftovers_are_paid_for(tmp_path, out)
+
+
+@pytest.mark.parametrize("out", ["a", "b"])
+def test_a_hold_that_trusts_a_private_folder_is_caught(tmp_path: Path, out: str) -> None:
+    with (
+        faults((Package, "hold", _trusts_the_folder)),
+        pytest.raises((AssertionError, gb.GibbousError)),
+    ):
+        forged_leftovers_are_paid_for(tmp_path, out)

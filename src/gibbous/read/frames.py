@@ -136,7 +136,8 @@ def _objects(name: str, values: list[Any], kind: str) -> pl.Series:
     if kind == "decimal":  # polars makes nulls of those that one common scale does not hold
         held = [v for v in values if v is not None]
         whole = all(v.is_finite() and v == v.to_integral_value() for v in held)
-        if not whole and any(v.is_finite() and abs(v) > _EXACT for v in held):
+        large = (v for v in held if v.is_finite() and abs(v) > _EXACT)
+        if not whole and any(v == v.to_integral_value() for v in large):
             raise _unusable(name, "decimal, some of which floats do not hold")
         of, kind = (int, "integer") if whole else (float, "floating")
         values = [None if v is None else of(v) for v in values]

@@ -221,7 +221,7 @@ def refuse_unreadable(path: Path, error: BaseException) -> None:
     code = re.search(r"\(os error (\d+)\)", str(error))  # as Polars has it
     number = getattr(error, "errno", None) or (int(code[1]) if code else None)
     why = "" if number is None or number in (errno.ENOENT, errno.ENOTDIR) else os.strerror(number)
-    if not os.path.abspath(path).isprintable():  # surrogates stand for bytes that are not UTF-8
+    if any("\ud800" <= c <= "\udfff" for c in os.path.abspath(path)):  # bytes that are not UTF-8
         why = "the reader of Parquet takes only paths that are UTF-8 text"
     if not why:
         return

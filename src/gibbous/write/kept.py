@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -141,14 +142,10 @@ class Drafts:
             if wanted:
                 _refuse_unread(target)
                 if found := earlier(self.ledger, bought, folders):
-                    left = {
-                        k: v for f in folders for k, v in partial.with_tables(f, bought).items()
-                    }
+                    left = (one for each in folders for one in partial.with_tables(each, bought))
                     if found.release is not None and found.release.tables is not None:
                         package.take(found.release, found.where)
-                    elif any(package.take_left(*one) for one in left.items()):
-                        pass  # a stopped run for another folder had them
-                    elif path is not None:  # one in memory remembers no folder
+                    elif path is not None and not any(starmap(package.take_left, left)):
                         _warn_of_charge(found, package)
             stack.pop_all()
         return package

@@ -17,11 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibbous.core.column import Column
-from gibbous.core.errors import UsageError
 from gibbous.core.extras import need
-from gibbous.core.request import Output
 from gibbous.core.schema import Schema
-from gibbous.read.fields import shown
 from gibbous.write.durable_files import new_file, sha256_of
 
 if TYPE_CHECKING:
@@ -80,18 +77,6 @@ def written_by(form: str) -> dict[str, dict[str, str]]:
     library = LIBRARY[form]
     need(library, "formats")
     return {"labelled": {"format": form, "library": library, "version": version(library)}}
-
-
-def check_levels(schema: Schema, output: Output) -> None:
-    """Raise UsageError where a CSV file could not tell a level from a missing cell."""
-    column = next((c for c in schema if schema.null in (*c.levels, c.other)), None)
-    if "csv" in output.formats and column is not None:
-        raise UsageError(
-            "NULL",
-            f"Column {shown(column.name)} has the level {schema.null!r}, which means missing in CSV.",
-            "A CSV file has one text for what is missing, and no level has that text.",
-            "State another one (null = in the schema), or write Parquet alone.",
-        )
 
 
 def same_rows(parquet: Path, beside: Path, schema: Schema, scratch: Path) -> bool:

@@ -9,6 +9,9 @@ import tempfile
 from pathlib import Path
 
 from gibbous.core.errors import OutputNotWritten, UsageError
+from gibbous.core.request import Output
+from gibbous.core.schema import Schema
+from gibbous.read.fields import shown
 from gibbous.write.durable_files import exists, not_written
 from gibbous.write.partial import sweep_finished
 
@@ -42,6 +45,18 @@ def check_output(out: str | Path, *, overwrite: bool = False, source: object = N
         _check_replaceable(target)
     _check_parent(target)
     return target
+
+
+def check_levels(schema: Schema, output: Output) -> None:
+    """Raise UsageError where a CSV file could not tell a level from a missing cell."""
+    column = next((c for c in schema if schema.null in (*c.levels, c.other)), None)
+    if "csv" in output.formats and column is not None:
+        raise UsageError(
+            "NULL",
+            f"Column {shown(column.name)} has the level {schema.null!r}, which means missing in CSV.",
+            "A CSV file has one text for what is missing, and no level has that text.",
+            "State another one (null = in the schema), or write Parquet alone.",
+        )
 
 
 def _absolute(out: str | Path) -> Path:

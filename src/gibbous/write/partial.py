@@ -133,20 +133,18 @@ def acquire(target: Path, request: bytes, seed: int, bought: bytes = b"") -> Par
         return found or _new(target, request, seed)
 
 
-def with_tables(target: Path, bought: bytes) -> dict[Path, dict[str, Any]]:
-    """Private folder -> state of runs for an output that have such tables, and no release."""
-    found = {}
+def with_tables(target: Path, bought: bytes) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Private folder and state of each run for an output that has such tables, and no release."""
     for path in sorted(target.parent.glob(f".{_glob_safe(target.name)}.partial-*")):
         with contextlib.suppress(GibbousError):
             state = durable_files.read_json(path / _STATE)
             if isinstance(state, dict) and _has_tables(state, bought):
-                found[path] = state
-    return found
+                yield path, state
 
 
 def _has_tables(state: dict[str, Any], bought: bytes) -> bool:
-    own = str(state.get("request"))[64:]
-    return state.get("kind") == "tables" and own == (bought.hex() or None)
+    own = str(state.get("request"))[64:] if state.get("kind") == "tables" else ""
+    return bool(bought) and own == bought.hex()
 
 
 def finished(partial: Partial, target: Path) -> bool:
