@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gibbous.core.boundary import guarded
 from gibbous.core.claim import Relation
 from gibbous.core.column import Column, edge_text
@@ -35,6 +37,10 @@ from gibbous.write.in_memory import InMemory
 from gibbous.write.purchases import SHORT, folder_beside
 
 SEEN = 0.005  # share of rows from which on it is said where they went
+FEW, SKEWED = (
+    0.01,
+    0.25,
+)  # of the rows, and the share of a sum from which on they are said to hold it
 PILED = 2  # times as many rows as its neighbor: an end of whole numbers that others may have been moved to
 
 
@@ -153,6 +159,12 @@ def missed(release: Release) -> Iterator[str]:
         found = column.kind == "numeric" and column.source("bounds") == "discovered"
         if found and max(map(abs, column.edges[1:-1]), default=1) < 1e-5:  # the grid's last power
             yield f"{column.name}: numbers are too close to 0 for bounds that are bought: state --bounds."
+        if (most := _sum_of_few(column)) >= SKEWED:
+            yield (
+                f"{column.name}: a hundredth of the rows hold {most:.0%} of its sum. Those beyond "
+                f"{edge_text(column, column.edges[-1])}, the bound that was found, became it. Its mean may "
+                "be far too small: state wider bounds (--bounds)."
+            )
         for bound, share in (*_at_bounds(column), *_at_ends(column, tables, j)):
             yield (
                 f"{column.name}: about {share:.1%} of rows have {edge_text(column, bound)}, which is a bound "
@@ -191,6 +203,19 @@ def _wider(column: Column) -> str:
         "declare wider bounds in a schema, or recode such days (those before "
         f"{YEARS[0]} or after {YEARS[-1] - 1} are never found)"
     )
+
+
+def _sum_of_few(column: Column) -> float:
+    """Share of the sum of bought numbers, by the paid law, that FEW of the rows hold: the largest ones."""
+    law = column.within
+    if law is None or column.kind != "numeric" or column.source("bounds") != "discovered":
+        return 0.0
+    edges, weights = (np.array(one, dtype=np.float64) for one in (law.edges, law.weights))
+    sizes = np.abs(edges[1:] + edges[:-1]) / 2
+    order = np.argsort(-sizes)
+    shares, sizes = weights[order] / weights.sum(), sizes[order]
+    few = np.diff(np.minimum(np.cumsum(shares), FEW), prepend=0.0)
+    return float(few @ sizes) / max(float(shares @ sizes), 1e-300)
 
 
 def _at_bounds(column: Column) -> Iterator[tuple[float, float]]:

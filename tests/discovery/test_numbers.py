@@ -278,3 +278,17 @@ def test_numbers_below_the_grid_of_bounds_are_named(top: float, said: bool) -> N
     )
 
     assert any("too close to 0" in line for line in missed(release)) == said
+
+
+@pytest.mark.parametrize(("spread", "said"), [(0.5, False), (2.5, True)])
+def test_a_sum_that_few_rows_hold_is_named(spread: float, said: bool) -> None:
+    """A lognormal spread of 2.5: a hundredth of the rows hold more than half; of .5, some 3 %."""
+    costs = np.round(np.random.default_rng(4).lognormal(6, spread, 6_000), 2)
+    frame = pl.DataFrame({"a": costs, "b": ["x", "y"] * 3_000})
+    method = gb.AdaptiveGibbs(epsilon=10, delta=1e-6)
+
+    release = gb.synthesize(
+        frame, gb.Discovery(["a", "b"], gb.Unit()), method, rows=50, ledger=gb.Ledger.ephemeral()
+    )
+
+    assert any("a: a hundredth of the rows hold" in line for line in missed(release)) == said
