@@ -165,8 +165,8 @@ def test_the_last_fit_takes_as_many_chains_as_the_noise_of_its_tables_asks_for(
     assert _adaptive_model.chains_needed(known) == pytest.approx(count, rel=0.02)
 
 
-@pytest.mark.parametrize("epsilon", [10.0, 1000.0])
-def test_columns_that_are_the_same_are_drawn_the_same(epsilon: float) -> None:
+@pytest.mark.parametrize(("epsilon", "few"), [(10.0, 0.012), (1000.0, 0.001)])
+def test_columns_that_are_the_same_are_drawn_the_same(epsilon: float, few: float) -> None:
     """Before: theta ended where its first step did, and 2 to 4 % of the rows said different things."""
     one = np.arange(3000) % 3
     rows = np.column_stack([one, one, np.where(np.arange(3000) < 30, 0, one)])
@@ -174,8 +174,9 @@ def test_columns_that_are_the_same_are_drawn_the_same(epsilon: float) -> None:
     tables, _ = ran(AdaptiveGibbs(epsilon=epsilon, delta=1e-9), schema_of(3, 3, 3), rows)
     drawn = sample(tables, 20_000, seed=1).values
 
-    assert (drawn[:, 0] != drawn[:, 1]).mean() < 0.005
-    assert (drawn[:, 0] != drawn[:, 2]).mean() == pytest.approx(20 / 3000, abs=0.004)
+    # Noise at epsilon 10 leaves .0024 of the rows beside the diagonal (sd .0008 in 60 runs).
+    assert (drawn[:, 0] != drawn[:, 1]).mean() < few
+    assert (drawn[:, 0] != drawn[:, 2]).mean() == pytest.approx(20 / 3000, abs=few + 0.003)
 
 
 def test_the_plan_of_a_small_table_states_the_noise_of_the_one_table_that_is_bought() -> None:
