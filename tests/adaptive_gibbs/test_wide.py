@@ -16,7 +16,7 @@ from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.privacy.calibrate.gdp import mu_squared_for
 from gibbous.sampling.sample import sample
 from gibbous.structure.cliques import Limits, goal_pairs
-from gibbous.structure.merging import MOST_GROUPS, model_sizes
+from gibbous.structure.merging import USUAL_GROUPS, model_sizes
 from tests.adaptive_gibbs.made import chain_rows, paid, ran, schema_of
 
 LEVELS = 10_000
@@ -48,14 +48,15 @@ def test_a_column_of_ten_thousand_levels_takes_part_in_the_model() -> None:
     drawn = sample(tables, 20_000, seed=1).values
 
     assert tables.model is not None
-    assert 2 <= tables.model.sizes[0] <= MOST_GROUPS
+    # Level 7 alone stands out of the noise. 1,024 groups of ten records each said .03 less of the ties.
+    assert 2 <= tables.model.sizes[0] <= USUAL_GROUPS
     assert tables.model.sizes[1:] == (3, 4, 2)
     assert (0, 1) in tables.model.cliques
     squares = mu_squared_for(exact(5.0), exact(1e-9))
     assert squares * (1 - Fraction(1, 10**8)) < paid(curator) <= squares
     assert (drawn[:, 0] == 7).mean() == pytest.approx(0.5, abs=0.03)
     assert len(np.unique(drawn[:, 0])) > 1000
-    # The noise has no seed. Four runs: .023 to .037 below the records, ties within .002.
+    # The noise has no seed. Forty runs: .027 to .050 below the records, ties within .005.
     assert followed(rows) - 0.08 < followed(drawn) < followed(rows) + 0.03
     tie = [(one[:, 2] == one[:, 1]).mean() for one in (rows, drawn)]
     assert abs(tie[0] - tie[1]) < 0.03

@@ -145,13 +145,13 @@ def test_two_merged_columns_have_a_table_within_the_limit() -> None:
 
 
 def test_more_groups_are_left_where_more_levels_can_stand_out_of_the_noise() -> None:
-    signals = (1.0, 4 * 200.0, 4 * 500.0, 8 * 700.0, 1e9)
+    stated = ((1.0, 0), (4 * 200.0, 9), (4 * 500.0, 9), (8e4, 350), (8e4, 5000))
     cells = MOST_GROUPS**2
 
-    few = [most_groups((5000, 3), cells, one) for one in signals]
-    many = [
-        most_groups((5000,) * 7, cells, one) for one in signals
-    ]  # tables of all pairs are too large
+    few = [most_groups((5000, 3), cells, *one) for one in stated]
+    many = [  # tables of all pairs are too large
+        most_groups((5000,) * 7, cells, *one) for one in stated
+    ]
 
     assert few == [LEAST_GROUPS, 200, USUAL_GROUPS, 700, MOST_GROUPS]
     assert many == [LEAST_GROUPS, 200, USUAL_GROUPS, USUAL_GROUPS, USUAL_GROUPS]

@@ -29,7 +29,7 @@ from gibbous.sampling.loglinear.fit import blocks_of
 from gibbous.sampling.loglinear.laws import listable, outer, shares_of
 from gibbous.sampling.structural_zeros import possible_cells
 from gibbous.structure.cliques import Clique, Limits, cells_of, goal_pairs, pairs
-from gibbous.structure.merging import LEAST_GROUPS, kinds_of, merged_levels, most_groups
+from gibbous.structure.merging import CLEAR, LEAST_GROUPS, kinds_of, merged_levels, most_groups
 from gibbous.structure.projection import projected
 from gibbous.structure.rank_moments import halved, ranked
 from gibbous.structure.smoothing import Component, Components, added, estimated, one_way, rake
@@ -133,7 +133,8 @@ def merging(known: Known, limits: Limits) -> tuple[Merged | None, ...]:
     found: list[Merged | None] = []
     for j, column in enumerate(known.schema.columns):
         counts, sigma = known.components.table((j,))
-        most = most_groups(known.schema.sizes, limits.cells, known.rows / sigma)
+        clear = float((counts >= CLEAR * sigma).sum())
+        most = most_groups(known.schema.sizes, limits.cells, known.rows / sigma, clear)
         if column.size <= max(LEAST_GROUPS, most):
             found.append(None)
             continue

@@ -18,23 +18,27 @@ from gibbous.structure.smoothing import denoised
 
 LEAST_GROUPS, USUAL_GROUPS, MOST_GROUPS = 128, 256, 1024  # of wide columns
 FEW = 4.0  # a group holds this many standard deviations of the noise of one level, where it can
-CLEAR = 8.0  # the same of more than USUAL_GROUPS, whose tables are larger and slower
+CLEAR = 8.0  # standard deviations of that noise by which a level is clear of it, see `most_groups`
 ROOM = 1_000_000  # cells of all pairs up to which there may be more: chains have to fill them
 WIDEST_GROUP = 0.25  # no group has to hold more than this share: at least two groups are left
 
 
-def most_groups(sizes: Sequence[int], cells: int, signal: float = math.inf) -> int:
+def most_groups(
+    sizes: Sequence[int], cells: int, signal: float = math.inf, clear: float = math.inf
+) -> int:
     """Groups that a column is merged to at most; one of no more levels, or of LEAST_GROUPS, stays as it is.
 
     Args:
         sizes: levels of all columns.
         cells: >= 4: two merged columns have a table of at most so many.
         signal: rows over the noise of one level: that many levels at most can stand out of it.
+        clear: levels of the column that do, by CLEAR. Twice as many groups may be more than
+            USUAL_GROUPS: half of the groups are single levels, see `merged_levels`.
     """
     wide = [min(size, MOST_GROUPS) for size in sizes]
     pairs = (sum(wide) ** 2 - sum(size * size for size in wide)) // 2
-    clear = min(signal / CLEAR, MOST_GROUPS if pairs <= ROOM else USUAL_GROUPS)
-    standing_out = max(LEAST_GROUPS, min(signal / FEW, USUAL_GROUPS), clear)
+    more = min(2.0 * clear, MOST_GROUPS if pairs <= ROOM else USUAL_GROUPS)
+    standing_out = max(LEAST_GROUPS, min(signal / FEW, USUAL_GROUPS), more)
     return min(int(standing_out), math.isqrt(cells))
 
 
