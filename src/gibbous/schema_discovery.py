@@ -157,9 +157,11 @@ def missed(release: Release) -> Iterator[str]:
                 f"{'days' if column.kind == 'date' else 'numbers'} count among them."
             )
         found = column.kind == "numeric" and column.source("bounds") == "discovered"
-        if found and max(map(abs, column.edges[1:-1]), default=1) < 1e-5:  # the grid's last power
+        if (
+            found and max(map(abs, column.edges[1:-1]), default=1) < 1e-4
+        ):  # near the grid's last power
             yield f"{column.name}: numbers are too close to 0 for bounds that are bought: state --bounds."
-        if (most := _sum_of_few(column)) >= SKEWED:
+        elif (most := _sum_of_few(column)) >= SKEWED:
             yield (
                 f"{column.name}: a hundredth of the rows hold {most:.0%} of its sum. Those beyond "
                 f"{edge_text(column, column.edges[-1])}, the bound that was found, became it. Its mean may "

@@ -78,6 +78,14 @@ def test_leading_zeros_and_case_tell_persons_apart() -> None:
     assert bounded(pl.Series("who", ["7", "07", "x", "X"]), 1, no_words) is None
 
 
+def test_an_identifier_in_two_unicode_forms_is_one_person() -> None:
+    keep = bounded(pl.Series("who", ["e\u0301", "\u00e9 "] * 3 + ["e"]), 2, words_from(1))
+
+    assert keep is not None
+    assert keep.sum() == 3
+    assert keep[-1]
+
+
 def test_the_words_of_the_operating_system_are_the_default() -> None:
     schema = Schema((Column("a", "nominal", ("x",)),), Unit("person", "who", 1))
 

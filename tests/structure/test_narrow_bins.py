@@ -58,6 +58,20 @@ def test_every_narrow_bin_holds_a_number_of_the_declared_places(grid: Any) -> No
     assert all(round(cut, 1) == cut for cut in edges[1:])
 
 
+def test_numbers_below_0_have_the_bins_of_their_mirror_image() -> None:
+    """Before, columns that have decimals and an upper bound of 0 or less had four bins in place of 67."""
+    east = Column("x", "numeric", edges=(60.0, 80.0), decimals=6)
+    west = Column("x", "numeric", edges=(-80.0, -60.0), decimals=6)
+    lopsided = Column("x", "numeric", edges=(-1000.0, 10.0), decimals=2)
+
+    cuts = narrow_edges(east, "auto", 256)
+
+    assert len(cuts) > 60
+    inner = {round(-cut, 3) for cut in cuts[2:-2]}
+    assert inner <= {round(cut, 3) for cut in narrow_edges(west, "auto", 256)}
+    assert sum(cut < -10 for cut in narrow_edges(lopsided, "auto", 256)) > 20
+
+
 def test_without_noise_the_shares_are_those_of_the_counts() -> None:
     counts = np.array([0.0, 500, 3, 0, 0, 40, 40, 41, 900, 0])
 

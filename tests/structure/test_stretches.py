@@ -102,6 +102,20 @@ def test_rows_that_no_stretch_shows_are_spread() -> None:
     assert stretches(counts, 20.0, rows=(5_000.0, 10.0))[2:].sum() < 1e-6
 
 
+@pytest.mark.parametrize("beside", [40.0, 60.0, 80.0])
+def test_rows_beside_the_only_value_that_is_shown_are_not_put_next_to_it(beside: float) -> None:
+    """600 of 30,000 records are beside a value, fewer in each cell than the noise hides.
+
+    A law that fades from that value was shown in all cells, with 30 of these records next to it.
+    """
+    counts = np.r_[29_400.0, np.full(129, 600 / 129)]
+    counts[1] = beside
+
+    found = stretches(counts, 25.0, rows=(30_000.0, 250.0))
+
+    assert found[20:].sum() > 150
+
+
 def test_a_bin_that_is_cut_finer_keeps_the_rows_that_no_part_shows() -> None:
     """One heap of 900 among 4,000 rows: dropping what lies below the noise would move them onto it."""
     parts = np.random.default_rng(2).normal(loc=4.0, scale=40.0, size=1_000)

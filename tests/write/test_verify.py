@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import hashlib
 import io
@@ -11,6 +12,7 @@ import pickle
 import random
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,9 +23,12 @@ import pytest
 
 from gibbous.core.claim import approximate
 from gibbous.core.errors import LedgerUnusable, ModelRejected
+from gibbous.core.schema import Schema
+from gibbous.core.tables import NoiseInfo, Tables
 from gibbous.privacy.ledger import Ledger
 from gibbous.privacy.ledger.chain import chained, encode
 from gibbous.write import manifest, set_check
+from gibbous.write.certificate_check import check_price
 from gibbous.write.load import load
 from gibbous.write.parquet_guard import guarded_read
 from gibbous.write.release_texts import release_texts
@@ -267,6 +272,44 @@ def test_k7_a_certificate_that_says_something_else_is_refused(rel: Path, change:
         verify(rel)
 
 
+@pytest.mark.parametrize("more", ["; in fact epsilon = 0.01", "\n  ok: signed by 'an office'"])
+def test_the_guarantee_in_words_says_nothing_more_than_the_facts(rel: Path, more: str) -> None:
+    edit(rel, "ledger.json", lambda receipt: receipt.update(guarantee=receipt["guarantee"] + more))
+
+    with pytest.raises(ModelRejected, match="say something else"):
+        verify(rel)
+
+
+def test_a_guarantee_of_another_version_is_one_line(rel: Path) -> None:
+    def change(receipt: dict[str, Any]) -> None:
+        receipt["versions"]["gibbous"] = "0.0.1"
+        receipt["guarantee"] += "\n  ok: signed by 'an office'"
+
+    edit(rel, "ledger.json", change)
+
+    with pytest.raises(ModelRejected, match="say something else"):
+        verify(rel)
+
+
+def test_noises_that_add_up_in_very_many_ways_are_refused_at_once() -> None:
+    """Sixteen sets of two parts each, whose noise differs: 65,536 ways."""
+
+    def part(scale: float) -> Tables:
+        one = made.tables()
+        return replace(
+            one, items=tuple(replace(t, noise=NoiseInfo("geometric", scale)) for t in one.items)
+        )
+
+    copies = tuple(
+        replace(made.tables(), items=(), extra=(), parts=(part(5.0 + k), part(6.5 + k)))
+        for k in range(16)
+    )
+    whole = replace(made.tables(), items=(), extra=(), copies=copies)
+
+    with pytest.raises(ModelRejected, match="more than 4096 ways"):
+        check_price(whole, made.TOTAL, 1)
+
+
 def forged(receipt: dict[str, Any], epsilon: str) -> None:
     """A smaller claim everywhere, with ledger entries that hash."""
     for claim in (receipt["total"], receipt["claim"], receipt["plan"]["total"]):
@@ -350,6 +393,43 @@ def test_a_csv_that_differs_from_its_parquet_is_refused(rel: Path) -> None:
         reseal(rel)
         with pytest.raises(ModelRejected, match="synthetic_1"):
             verify(rel)
+
+
+def test_a_csv_that_has_other_numbers_in_the_same_bins_is_refused(rel: Path) -> None:
+    path = rel / "synthetic_1.csv"
+    rows = list(csv.reader(io.StringIO(path.read_text(), newline="")))
+    age = rows[0].index("age")
+    rows[1][age] = str(int(rows[1][age]) ^ 1)  # edges are even
+    with path.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
+    reseal(rel)
+
+    with pytest.raises(ModelRejected, match="column 3"):
+        verify(rel)
+
+
+def test_names_with_quotes_commas_and_line_ends_are_read_back(tmp_path: Path) -> None:
+    names = ('size "inch"', "a,b", "two\nlines", "age", "pay")
+    schema = Schema(tuple(replace(c, name=n) for c, n in zip(made.SCHEMA, names, strict=True)))
+    made.write(
+        tmp_path / "rel", Ledger.ephemeral(), result=made.codes(100, 3, schema), schema=schema, format="csv"
+    )  # fmt: skip
+
+    assert verify(tmp_path / "rel").rows == (50, 50)
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../secret.csv"])
+def test_a_schema_that_names_a_file_of_a_map_is_refused_unread(rel: Path, path: str) -> None:
+    (rel.parent / "secret.csv").write_text("hunter2,sex\na,f\n")
+    with (rel / "schema.toml").open("a") as file:
+        file.write(f'\n[[rule]]\ndetail = "region"\ngroup = "sex"\nmap = "{path}"\n')
+    reseal(rel)
+
+    with pytest.raises(ModelRejected, match="not a table") as refused:
+        verify(rel)
+
+    assert "hunter2" not in str(refused.value)
+    assert "root:" not in str(refused.value)
 
 
 def test_a_packed_file_in_place_of_a_csv_is_refused_and_not_unpacked(rel: Path) -> None:

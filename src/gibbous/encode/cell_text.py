@@ -68,6 +68,7 @@ CLASSES = (
 """Every cell is in exactly one: the first that fits, in this order."""
 
 _WHOLE = r"^[+-]?(0|[1-9][0-9]{0,14})(\.0+)?$"
+_LONG = r"^[+-]?[1-9][0-9]{15,}$"  # digits of a code, a card or an account: no number is bought so far out
 _POINTED = r"^[+-]?(0|[1-9][0-9]{0,14})?\.([0-9]*?)0*$"
 _PADDED = r"^[+-]?0[0-9]+(\.[0-9]*)?$"
 _CLOCK = r"^([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]+)?)?$"
@@ -100,7 +101,8 @@ def classes(texts: pl.Series, column: Column | None = None) -> np.ndarray:
     places = cells.str.extract(_POINTED, 2).str.len_chars().fill_null(0).to_numpy().astype(np.int64)
     settle(_like(cells, _PADDED), CLASSES.index("padded"))
     settle(_like(cells, _POINTED), 1 + np.minimum(places, PLACES + 1))
-    settle(_like(cells, NUMBER) & np.isfinite(_floats(cells)), 2 + PLACES)
+    number = _like(cells, NUMBER) & ~_like(cells, _LONG)
+    settle(number & np.isfinite(_floats(cells)), 2 + PLACES)
     if not (free & _like(cells, "[0-9]")).any():
         return out
     days = {form: _ordinals(cells, form) > 0 for form in DAYS[:-1]}

@@ -52,7 +52,7 @@ def surplus(who: np.ndarray, most: int, dice: np.ndarray | Words64) -> np.ndarra
 
 
 def identifiers(people: pl.Series) -> pl.Series:
-    """Identifiers as they are compared: of text, outer blanks do not count, and blanks alone are missing.
+    """Identifiers as they are compared: text without outer blanks, in one Unicode form (NFC); else missing.
 
     SchemaMismatch for floats that are not whole, or beyond 2^53: of decimals, two may be one float.
     """
@@ -67,6 +67,8 @@ def identifiers(people: pl.Series) -> pl.Series:
     if not isinstance(people.dtype, pl.String | pl.Categorical | pl.Enum):
         return people
     texts = people.cast(pl.String).str.strip_chars()
+    if (texts.str.len_bytes() != texts.str.len_chars()).any():
+        texts = texts.str.normalize("NFC")
     return texts.set(texts == "", None)
 
 

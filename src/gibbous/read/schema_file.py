@@ -32,9 +32,11 @@ _UNDECLARED = "undeclared"
 _ENUMERATE = 1_000_000
 
 
-def load_schema(path: str | Path) -> Schema:
+def load_schema(path: str | Path, *, alone: bool = False) -> Schema:
     """Read a TOML schema file of at most 16 MB; a draft may say `kind = "undeclared"`: its unit is None.
 
+    Args:
+        alone: whether it may not name the files of maps, as one from somebody else may not.
     Raises:
         UsageError: the file is not a schema; the message names the key and the nearest valid one.
         SchemaMismatch: its impossible combinations leave no possible row.
@@ -45,7 +47,7 @@ def load_schema(path: str | Path) -> Schema:
     except Unreadable as error:
         fault, code = str(error), "UNREADABLE" if error.errno else "SCHEMAFILE"
     else:
-        return parse_schema(text, name=name, folder=Path(path).parent)
+        return parse_schema(text, name=name, folder=None if alone else Path(path).parent)
     raise UsageError(
         code,
         f"{name} {fault}.",

@@ -44,7 +44,7 @@ def narrow_edges(column: Column, grid: Grid, bins: int) -> tuple[float, ...]:
         return column.edges
     if grid == "equal":
         edges = equal_edges(column, bins)
-        return (edges[0], *_on_places(column, edges[1:-1]), edges[-1])
+        return (edges[0], *_on_places(column, edges[1:-1], edges[0], edges[-1]), edges[-1])
     low, high = float(column.edges[0]), float(column.edges[-1])
     return (column.edges[0], *_log_cuts(column, low, high, bins), column.edges[-1])
 
@@ -59,7 +59,7 @@ def _log_cuts(column: Column, low: float, high: float, bins: int) -> tuple[float
     else:
         inner = [float(f"{cut:.{DIGITS}g}") for cut in cuts]
     kept = np.unique([cut for cut in inner if low < cut < high]).tolist()
-    return _on_places(column, kept)
+    return _on_places(column, kept, low, high)
 
 
 def _auto_edges(column: Column, bins: int) -> tuple[float, ...]:
@@ -81,15 +81,15 @@ def _auto_edges(column: Column, bins: int) -> tuple[float, ...]:
     return (column.edges[0], *sorted(cut for cut in cuts if low < cut < high), column.edges[-1])
 
 
-def _on_places(column: Column, cuts: Sequence[float]) -> tuple[float, ...]:
-    """Cut points with the declared decimals, so that every narrow bin holds a number with no more of them."""
+def _on_places(column: Column, cuts: Sequence[float], low: float, high: float) -> tuple[float, ...]:
+    """Cut points with the declared decimals, so that every bin holds a number with no more of them."""
     if column.decimals is None:
         return tuple(cuts)
     unit = 10**column.decimals
-    first = math.ceil(exact(column.edges[0]) * unit)
+    first = math.ceil(exact(low) * unit)
     places = sorted({round(exact(cut) * unit) for cut in cuts})
     kept = (float(Fraction(place, unit)) for place in places if place > first)
-    return tuple(cut for cut in kept if cut < column.edges[-1])
+    return tuple(cut for cut in kept if cut < high)
 
 
 def narrow_shares(counts: np.ndarray, sigma: float) -> np.ndarray:

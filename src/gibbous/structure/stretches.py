@@ -54,8 +54,14 @@ def stretches(
     if float(even @ (2 * counts - even)) / sigma**2 >= gain:
         return even  # nothing stands out of it clearly enough
     left = total - float(shown.sum())
-    noise = math.hypot(error, sigma * math.sqrt(np.count_nonzero(shown)))
-    kept = max(0.0, 1 - (noise / left) ** 2) if left > LEFT * noise else 0.0
+    cells, least = int(np.count_nonzero(shown)), LEFT
+    if left > float(shown.sum() - shown.max()):
+        cells, least = (
+            1,
+            1.0,
+        )  # one cell is all that is shown: what fades from it would get the others
+    noise = math.hypot(error, sigma * math.sqrt(cells))
+    kept = max(0.0, 1 - (noise / left) ** 2) if left > least * noise else 0.0
     spread: np.ndarray = shown + kept * left * weight / weight.sum()
     return spread
 

@@ -31,10 +31,13 @@ from gibbous.write.certificate import (
     discovered,
     earlier,
     given_gap,
+    guarantee,
     plan_of,
     versions,
 )
 from gibbous.write.durable_files import rejected
+
+PATHS = 4096  # ways in which noises of sets that have parts add up; of equal parts there is one
 
 
 def check_certificate(receipt: dict[str, Any], schema: Schema, total: Claim) -> list[str]:
@@ -189,7 +192,7 @@ def _check_words(
     receipt: dict[str, Any], schema: Schema, total: Claim, given: tuple[str, ...]
 ) -> None:
     words = str(receipt["guarantee"])
-    uncovered = [str(fact) for fact in receipt["uncovered"]]
+    uncovered = tuple(str(fact) for fact in receipt["uncovered"])
     if not words.startswith(total.words()):
         raise rejected("WORDS", "its words do not state its total")
     if total.is_dp and sorted(uncovered) != sorted(schema.inferred()):
@@ -203,6 +206,11 @@ def _check_words(
     same_writer = receipt["versions"].get("gibbous") == versions()["gibbous"]
     if same_writer and receipt["assumptions"] != assumed:
         raise rejected("WORDS", "it does not list what its guarantee assumes, as this gibbous does")
+    stated = guarantee(plan, schema, uncovered, given)
+    if words != stated if same_writer else len(words.splitlines()) > len(stated.splitlines()):
+        raise rejected(
+            "WORDS", "its words say something else than what it costs and leaves uncovered"
+        )
     if not words.endswith(given_gap(given)):
         raise rejected("WORDS", "its words do not name the columns that were given")
     silent_gap = (uncovered or not total.is_dp) and NOT_DP not in words
@@ -253,6 +261,8 @@ def _paths(tables: Tables) -> Iterator[Counter[NoiseInfo]]:
     own = Counter(table.noise for table in tables.items + tables.extra)
     copies = [set(map(_frozen, _paths(copy))) for copy in tables.copies]
     parts = [{_frozen(path) for part in tables.parts for path in _paths(part)}]
+    if math.prod(map(len, copies)) * max(1, len(parts[0])) > PATHS:
+        raise rejected("PRICE", f"its tables have noises that add up in more than {PATHS} ways")
     for chosen in itertools.product(*copies, *(parts if tables.parts else ())):
         yield sum((Counter(dict(one)) for one in chosen), own)
 

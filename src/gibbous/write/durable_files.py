@@ -244,6 +244,11 @@ def untrusted(name: str, code: str) -> Iterator[None]:
         raise rejected(code, f"{name} {error}") from None
 
 
+_UNREADABLE = (
+    ValueError, KeyError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError
+)  # fmt: skip
+
+
 @contextlib.contextmanager
 def refusing(name: str, wrong: str) -> Iterator[None]:
     """Turn any error of reading untrusted values into a refusal."""
@@ -251,10 +256,11 @@ def refusing(name: str, wrong: str) -> Iterator[None]:
         yield
     except ModelRejected:
         raise
-    except (
-        ValueError, KeyError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError
-    ):  # fmt: skip
-        raise rejected(name, wrong) from None
+    except Exception as error:
+        # A template that lacks a value raises an error of jinja2, which is not imported for that.
+        if isinstance(error, _UNREADABLE) or type(error).__module__.startswith("jinja2."):
+            raise rejected(name, wrong) from None
+        raise
 
 
 def _renameat2(source: Path, target: Path, flag: int) -> bool:

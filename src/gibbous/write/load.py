@@ -87,7 +87,7 @@ def _check_sizes(document: dict[str, Any], name: str) -> None:
 def read_schema(folder: Path) -> Schema:
     """The public schema of a package; else ModelRejected."""
     try:
-        return load_schema(folder / "schema.toml")
+        return load_schema(folder / "schema.toml", alone=True)
     except GibbousError as error:
         why = error.wrong.rstrip(".")
     raise rejected("SCHEMA", f"schema.toml is not a schema ({why})")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -95,9 +97,11 @@ def _texts(path: Path, schema: Schema, *, raw: bool) -> Iterator[pl.DataFrame]:
     for text, head in _whole_records(path):
         try:
             part = parsed(text, has_header=head)
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+            first = text[: last_end(text, first=True)].decode() if head else ""
+            stated = next(csv.reader(io.StringIO(first, newline="")), [])
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError, csv.Error):
             raise _other_shape(path) from None
-        if part.width != len(names) or (head and part.columns != names):
+        if part.width != len(names) or (head and stated != names):
             raise _other_shape(path)
         left = pl.concat([left, part.rename(dict(zip(part.columns, names, strict=True)))])
         while left.height >= SLICE:
@@ -146,7 +150,7 @@ def _check_text(
             one = Schema((column,), null=schema.null)
             same = np.array_equal(
                 _codes(values, one, path.name).values[:, 0], codes.by_column[index]
-            )
+            ) and (column.kind == "date" or _numbers_agree(values.to_series(), expected))
         else:
             written = expected.cast(pl.String).fill_null(schema.null)
             same = bool((text == written).all())
@@ -154,6 +158,14 @@ def _check_text(
             raise rejected(
                 "CSV", f"{path.name} differs from its Parquet file in column {index + 1}"
             )
+
+
+def _numbers_agree(texts: pl.Series, expected: pl.Series) -> bool:
+    """Whether numbers that were written as text are those, whatever their form; null is null."""
+    import polars as pl
+
+    written = texts.cast(pl.Float64, strict=False)
+    return bool(written.eq_missing(expected.cast(pl.Float64)).all())
 
 
 def _other_shape(path: Path) -> ModelRejected:

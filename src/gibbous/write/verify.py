@@ -185,7 +185,8 @@ def _verify_further(folder: Path, trusted: Sequence[PublicKey], progress: Progre
         release, total = origin["release"], claim_of(origin["release"], "total")
         words, reservation = str(release["guarantee"]), str(release["reservation"])
         uncovered = tuple(str(fact) for fact in release["uncovered"])
-        if not words.startswith(total.words()) or origin["cost"] != NO_COST:
+        many = len(words.splitlines()) > 1
+        if many or not words.startswith(total.words()) or origin["cost"] != NO_COST:
             raise rejected("WORDS", "its words do not state the total of its release")
     gap = _check_sets(folder, origin, schema, sizes, None, progress, paid=False)
     sources = f"its rows cost nothing: they say they are from the tables of release {reservation}"
