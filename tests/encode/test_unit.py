@@ -8,9 +8,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from gibbous.core.errors import SchemaMismatch
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.encode.encode import encode
 from gibbous.encode.persons import bounded
+from gibbous.read.conform import check_types
 from tests.read.refusal import refused
 
 
@@ -84,6 +86,11 @@ def test_an_identifier_in_two_unicode_forms_is_one_person() -> None:
     assert keep is not None
     assert keep.sum() == 3
     assert keep[-1]
+
+
+def test_decimals_that_no_source_reads_are_refused_by_their_own_digits() -> None:
+    with pytest.raises(SchemaMismatch, match="decimal of 30 digits"):
+        check_types({"c": pl.Decimal(30, 0)})
 
 
 def test_the_words_of_the_operating_system_are_the_default() -> None:

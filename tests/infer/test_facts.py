@@ -47,6 +47,15 @@ def test_a_public_number_of_records_goes_before_the_noisy_one() -> None:
     assert found.records_from == "given"
 
 
+@pytest.mark.parametrize(
+    ("records", "said"), [(50, True), (10**9, True), (100, False), (95, False)]
+)
+def test_a_given_number_that_is_not_that_of_the_tables_is_named(records: int, said: bool) -> None:
+    found = facts_of(made(cross(COUNTS, 1.0)), records=records)
+
+    assert any("the noisy tables hold about 100" in line for line in found.biases) == said
+
+
 def test_a_noisy_total_below_one_is_one() -> None:
     assert facts_of(made(cross(-COUNTS, 1.0))).records == 1
 

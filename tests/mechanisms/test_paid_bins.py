@@ -287,6 +287,8 @@ def test_a_column_that_a_structural_zero_names_keeps_its_bins() -> None:
     assert one.plan(schema, None).numbers == (1,)
     with pytest.raises(UsageError, match="keeps the bins"):
         PaidBins(gb.Laplace(), columns=("stay",)).plan(schema, None)
+    with pytest.raises(UsageError, match="columns of PaidBins names 1"):
+        PaidBins(gb.Laplace(), columns=(1,)).plan(schema, None)
 
 
 @pytest.mark.parametrize("rows", [0, 1])

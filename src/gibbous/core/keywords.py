@@ -216,5 +216,5 @@ def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | Non
     """The known name closest to a mistyped one, if any is as close as `likeness`, in [0, 1]."""
     import difflib
 
-    near = difflib.get_close_matches(word, list(known), 1, likeness)
+    near = difflib.get_close_matches(str(word), list(known), 1, likeness)
     return near[0] if near else None

@@ -307,6 +307,10 @@ class Tables:
         """
         return max(0, round(self._rows()[0]))
 
+    def noisy_rows_error(self) -> float:
+        """Standard deviation of `noisy_rows` by the noise alone, in records."""
+        return float(max(self._rows()[1], 1e-300) ** -0.5)
+
     def _rows(self) -> tuple[float, float]:
         """The estimate, and the precision that it has by the noise of its tables."""
         totals, weights = [], []

@@ -124,7 +124,7 @@ def usable(name: str, dtype: Any) -> bool:
 
 def _words(dtype: Any) -> str:
     if getattr(dtype, "precision", 0):
-        return f"decimal of more than {_DIGITS} digits"
+        return f"decimal of {dtype.precision} digits"
     # The text of a nested type may hold names, of an Enum its categories: the base name is enough.
     return str(dtype.base_type().__name__).lower()
 

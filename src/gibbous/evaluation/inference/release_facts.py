@@ -30,6 +30,8 @@ UNPERTURBED = ("contingency", "bootstrap", "multiple_synthesis", "imputation")
 """Methods whose rows follow the records without any perturbation."""
 WIDE = 0.75
 """Share of a column's range in one bin from which its mean and slopes hang on that bin."""
+ANOTHER, APART = 0.1, 5.0
+"""Share, and standard deviations of the noise, by both of which a given n is not that of the tables."""
 CLUSTERS = "Clusters:"
 """Start of the one bias that is about the sampling variance, hence about released tables, too."""
 
@@ -82,12 +84,23 @@ def facts_of(release: Release, records: float | None = None) -> Facts:
         biases=biases(release),
         alike=tables is None or _alike(tables),
     )
-    if records is not None or tables is None:
+    if tables is None:
         return facts
+    if records is not None:
+        return replace(facts, biases=(*facts.biases, *_another_size(tables, records)))
     words = "the noisy number of rows of the tables"
     if not any(isinstance(t.cells, Dense) for t in tables.published()):
         words += ", which lack the cells under their threshold: it is too small"
     return replace(facts, records=float(max(1, tables.noisy_rows())), records_from=words)
+
+
+def _another_size(tables: Tables, records: float) -> tuple[str, ...]:
+    seen = tables.noisy_rows()
+    if abs(records - seen) <= max(ANOTHER * seen, APART * tables.noisy_rows_error()):
+        return ()
+    return (
+        f"Size: n = {records:,.0f} was given, but the noisy tables hold about {seen:,} records.",
+    )
 
 
 def inner_method(receipt: Any) -> str:
