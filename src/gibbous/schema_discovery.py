@@ -37,10 +37,8 @@ from gibbous.write.in_memory import InMemory
 from gibbous.write.purchases import SHORT, folder_beside
 
 SEEN = 0.005  # share of rows from which on it is said where they went
-FEW, SKEWED = (
-    0.01,
-    0.25,
-)  # of the rows, and the share of a sum from which on they are said to hold it
+FEW, SKEWED = 0.01, 0.25  # of the rows, and the share of a sum from which on they are named
+NEAR = 1e-4  # 0, as cut points go: ten times the last power of the grid of bounds
 PILED = 2  # times as many rows as its neighbor: an end of whole numbers that others may have been moved to
 
 
@@ -157,9 +155,7 @@ def missed(release: Release) -> Iterator[str]:
                 f"{'days' if column.kind == 'date' else 'numbers'} count among them."
             )
         found = column.kind == "numeric" and column.source("bounds") == "discovered"
-        if (
-            found and max(map(abs, column.edges[1:-1]), default=1) < 1e-4
-        ):  # near the grid's last power
+        if found and max(map(abs, column.edges[1:-1]), default=1) < NEAR:
             yield f"{column.name}: numbers are too close to 0 for bounds that are bought: state --bounds."
         elif (most := _sum_of_few(column)) >= SKEWED:
             yield (

@@ -56,10 +56,8 @@ def stretches(
     left = total - float(shown.sum())
     cells, least = int(np.count_nonzero(shown)), LEFT
     if left > float(shown.sum() - shown.max()):
-        cells, least = (
-            1,
-            1.0,
-        )  # one cell is all that is shown: what fades from it would get the others
+        # One cell is all that is shown, and a law that fades from it would get the others.
+        cells, least = 1, 1.0
     noise = math.hypot(error, sigma * math.sqrt(cells))
     kept = max(0.0, 1 - (noise / left) ** 2) if left > least * noise else 0.0
     spread: np.ndarray = shown + kept * left * weight / weight.sum()
