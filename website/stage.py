@@ -9,6 +9,7 @@ in the repository works on the site, and the site needs no other address.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -46,6 +47,7 @@ ALSO = [
     {"Figures beside other tools": "reference/figures.md"},
     {"The proof book": "proofs/book.md"},
 ]
+MADE_FROM = "assets/made-from.txt"
 UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n"
 LANGUAGES = {".py": "python", ".toml": "toml", ".md": "markdown", ".yml": "yaml", ".sh": "sh"}
 
@@ -68,6 +70,20 @@ def main(target: Path) -> None:
         config = config.replace(word, value)
     (target / "mkdocs.yml").write_text(config + nav, encoding="utf-8")
     shutil.copytree(ROOT / "website" / "assets", pages / "assets")
+    (pages / MADE_FROM).write_text(digest(), encoding="utf-8")
+
+
+def digest() -> str:
+    """Of everything that the site is made from: with the same, a site need not be built again."""
+    found = hashlib.sha256()
+    for folder in (DOCS, ROOT / "src", ROOT / "website"):
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                found.update(f"{path.relative_to(ROOT)} {path.stat().st_size} ".encode())
+                found.update(path.read_bytes())
+    for name in MOVED:
+        found.update((ROOT / name).read_bytes())
+    return found.hexdigest()
 
 
 def _generated(pages: Path) -> dict[str, list[tuple[str, str]]]:

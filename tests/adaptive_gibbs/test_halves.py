@@ -162,6 +162,7 @@ def told(rows: np.ndarray) -> tuple[object, ...]:
 @pytest.mark.parametrize(
     ("build", "same"), [(lambda _: nullcontext(), True), (cut_on_records, False)]
 )
+@pytest.mark.slow
 def test_cutting_where_the_records_have_their_middle_is_caught(
     build: Callable[[np.ndarray], AbstractContextManager[None]], same: bool
 ) -> None:

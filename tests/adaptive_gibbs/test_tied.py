@@ -148,6 +148,7 @@ def looks(
     return found, curator
 
 
+@pytest.mark.slow
 def test_few_records_of_tied_columns_are_told_from_others_and_all_is_spent() -> None:
     for values, answer in ((copied(), True), (apart(), False)):
         found, curator = looks(values)
@@ -183,6 +184,7 @@ def without_chance() -> AbstractContextManager[None]:
 
 
 @pytest.mark.parametrize(("build", "answer"), [(nullcontext, False), (without_chance, True)])
+@pytest.mark.slow
 def test_columns_of_many_levels_are_not_tied_by_chance(
     build: Callable[[], AbstractContextManager[None]], answer: bool
 ) -> None:
@@ -193,6 +195,7 @@ def test_columns_of_many_levels_are_not_tied_by_chance(
     assert found == [answer]
 
 
+@pytest.mark.slow
 def test_tied_columns_have_a_fifth_spent_on_single_columns() -> None:
     prices: list[Fraction] = []
 

@@ -51,6 +51,7 @@ def test_a_sound_method_exits_0_and_the_last_line_is_the_verdict(
     assert lines[-1].startswith("verdict: nothing found. Claimed epsilon = 1, at least ")
 
 
+@pytest.mark.slow
 def test_json_is_one_document_and_out_holds_the_same(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -72,6 +73,7 @@ def test_quiet_prints_the_verdict_alone(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.slow
 def test_a_release_with_a_diverse_column_is_audited_for_both_of_its_claims(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], broken: bool
 ) -> None:
@@ -89,6 +91,7 @@ def test_a_release_with_a_diverse_column_is_audited_for_both_of_its_claims(
     assert "drawn 'diagnosis'" in printed["claim"]
 
 
+@pytest.mark.slow
 def test_a_broken_method_exits_5(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

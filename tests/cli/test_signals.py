@@ -74,6 +74,7 @@ def test_i5_i6_a_signal_ends_a_run_with_its_code_and_one_line(
     assert "This command reserves no budget." in err  # warmup does not
 
 
+@pytest.mark.slow
 def test_i5_ctrl_c_in_a_long_run_leaves_no_output_and_a_truthful_ledger(home: Path) -> None:
     from gibbous.privacy.ledger import Ledger
     from gibbous.read import demo_data

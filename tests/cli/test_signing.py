@@ -85,6 +85,7 @@ def test_an_unsigned_release_is_called_so_and_refused_as_somebodys(
     assert "It is not signed." in asked.err
 
 
+@pytest.mark.slow
 def test_a_request_file_and_a_report_sign_too(cli: Cli, work: Path) -> None:
     cli("keys", "new", "office", "--name", NAME, "--no-passphrase")
     (work / "release.toml").write_text(

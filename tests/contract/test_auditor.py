@@ -254,6 +254,7 @@ def test_too_few_runs_to_refute_anything_are_called_so() -> None:
 
 
 @pytest.mark.usefixtures("small")
+@pytest.mark.slow
 def test_a_method_of_another_package_is_found_by_its_entry_point(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -267,6 +268,7 @@ def test_a_method_of_another_package_is_found_by_its_entry_point(
 
 
 @pytest.mark.usefixtures("small")
+@pytest.mark.slow
 def test_the_json_document_holds_numbers_and_says_what_each_evidence_means() -> None:
     found = audit(Undivided, runs=20)
 

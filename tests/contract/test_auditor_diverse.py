@@ -37,6 +37,7 @@ def unmixed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conditionals, "_diverse", lambda shares, context, recipe: shares)
 
 
+@pytest.mark.slow
 def test_both_claims_of_a_sound_release_stand_and_l_is_shown_nearly_to_the_digit() -> None:
     found = audit("noisy_pegs", params=ASKED, runs=60)
 
@@ -50,6 +51,7 @@ def test_both_claims_of_a_sound_release_stand_and_l_is_shown_nearly_to_the_digit
     assert sum(e.level for e in found.evidence) <= found.level
 
 
+@pytest.mark.slow
 def test_laws_that_are_left_as_they_are_refute_the_l_and_not_the_epsilon(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -62,6 +64,7 @@ def test_laws_that_are_left_as_they_are_refute_the_l_and_not_the_epsilon(
     assert found.violations[0].refutes
 
 
+@pytest.mark.slow
 def test_half_the_noise_speaks_against_the_epsilon_and_not_against_the_l() -> None:
     (half,) = (s for s in saboteurs() if s.name == "half the noise")
     with half.apply():  # type: ignore[attr-defined]

@@ -233,6 +233,7 @@ def test_G2_counts_drawn_again_at_two_bounds_are_not_covered_by_the_price_of_one
     assert bool(one_end.words) == (records is not None)
 
 
+@pytest.mark.slow
 def test_G2_parts_by_what_a_record_says_are_caught() -> None:
     """Two parts by the first column: a record that is replaced may change its part."""
 

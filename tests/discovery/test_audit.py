@@ -1,4 +1,4 @@
-"""What one person alone holds shows with at most the stated probability: 2,000 coupled runs.
+"""What one person alone holds shows with at most the stated probability: 2,000 coupled runs, for two units.
 
 Neighbors are made from the sentence of the guarantee: the table, and the table with one more unit, whose
 other rows are the same. The unit alone holds a level, a bound, a kind, a form of days and places of a
@@ -32,7 +32,7 @@ from gibbous.structure.bought_columns import Outline
 from tests.discovery.conftest import PLENTY, engine_of
 
 LEVEL = 1e-6
-RUNS = 2000
+RUNS = 1000  # on each of two neighbors, for each of two units
 FEW_RUNS = 150  # enough for a saboteur
 ROWS = 200
 UNITS = (Unit(), Unit("person", "id", 5))

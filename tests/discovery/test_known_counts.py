@@ -76,6 +76,7 @@ def table(rows: int = 3000) -> pl.DataFrame:
     )
 
 
+@pytest.mark.slow
 def test_known_counts_are_those_of_the_codes_with_the_noise_that_is_stated() -> None:
     errors = off(table(), 0.05, 40)
 
@@ -83,6 +84,7 @@ def test_known_counts_are_those_of_the_codes_with_the_noise_that_is_stated() -> 
     assert within(errors)
 
 
+@pytest.mark.slow
 def test_the_law_catches_counts_without_noise() -> None:
     with patched(Gaussian, "add", value=lambda _, cells, **more: cells):
         assert not within(off(table(), 0.05, 40))

@@ -109,6 +109,7 @@ def test_numbers_of_texts_are_those_that_a_reader_finds() -> None:
         assert (found.number(place) == wanted.number(place)).all()
 
 
+@pytest.mark.slow
 def test_a_record_changes_one_bin_of_a_number_by_one_whatever_the_cut_points() -> None:
     """Brute force over every record of a small table; cells that do not parse among them."""
     frame = visits(60).with_columns(
@@ -247,6 +248,7 @@ def test_the_next_value_of_a_column_is_another_float(places: int | None, value: 
 
 
 @pytest.mark.parametrize("stated", [{}, {"bounds": {"a": (0, 1e13)}}])
+@pytest.mark.slow
 def test_large_numbers_with_more_places_than_a_float_has_there_are_released(
     stated: dict[str, Any],
 ) -> None:
@@ -281,6 +283,7 @@ def test_numbers_below_the_grid_of_bounds_are_named(top: float, said: bool) -> N
 
 
 @pytest.mark.parametrize(("spread", "said"), [(0.5, False), (2.5, True)])
+@pytest.mark.slow
 def test_a_sum_that_few_rows_hold_is_named(spread: float, said: bool) -> None:
     """A lognormal spread of 2.5: a hundredth of the rows hold more than half; of .5, some 3 %."""
     costs = np.round(np.random.default_rng(4).lognormal(6, spread, 6_000), 2)

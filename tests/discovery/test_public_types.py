@@ -99,6 +99,7 @@ def test_the_flag_makes_kinds_and_levels_of_a_parquet_file_declared(
     assert {schema[name].source("kind") for name in ("code", "text")} == {"discovered"}
 
 
+@pytest.mark.slow
 def test_levels_of_a_public_type_are_complete_and_come_back_as_that_type() -> None:
     known = gb.Discovery.of(
         FRAME, gb.Unit(), types_are_public=True, levels={"text": ("t0", "t1", "t2", "t3")}

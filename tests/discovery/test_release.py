@@ -114,6 +114,7 @@ def test_what_is_not_said_is_refused_before_anything_is_charged(
     assert not Path("release").exists()
 
 
+@pytest.mark.slow
 def test_what_was_missed_is_said_to_people_and_to_programs(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
     days = [*["2020-01-15"] * 3000, *["2020-05-01"] * 3000, *["1890-03-01"] * 20]
     rows = [f"{'abc'[i % 3] if i % 20 else f'rare{i}'},{day}" for i, day in enumerate(days)]

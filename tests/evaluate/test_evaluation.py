@@ -43,6 +43,7 @@ SCHEMA = Schema(
 COUNTING = ("tv1", "tv2", "marginal_distance", "association", "correlation", "u_distance")
 
 
+@pytest.mark.slow
 def test_every_finding_that_the_options_allow_is_made() -> None:
     found = evaluate(
         _frame(1, 240),

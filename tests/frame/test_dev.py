@@ -277,6 +277,7 @@ def test_A_a_bare_clone_runs_the_commands_of_the_readme() -> None:
     assert run.rstrip().endswith("./dev test --all")
 
 
+@pytest.mark.slow
 def test_A_a_bare_clone_has_python_and_little_else(tmp_path: Path) -> None:
     need("git")
     folder = tmp_path / "temporary"

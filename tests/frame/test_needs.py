@@ -12,6 +12,7 @@ from tests.frame.tree import ROOT, project
 from tests.needs import NEEDS, PAGE, need, table, users
 
 
+@pytest.mark.slow
 def test_A_the_page_lists_what_tests_need() -> None:
     """Paste what `python -c "from tests.needs import table; print(table())"` prints."""
     assert table() in PAGE.read_text(encoding="utf-8")
@@ -30,6 +31,7 @@ def test_A_a_test_that_lacks_something_skips_by_name(monkeypatch: pytest.MonkeyP
         need("Java 17")
 
 
+@pytest.mark.slow
 def test_A_no_test_needs_what_is_not_listed() -> None:
     """A skip for want of something goes through `need`; a module may be missing that no extra installs."""
     wrong = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import fcntl
 import importlib
 import re
 import subprocess
@@ -183,9 +184,9 @@ def test_functions_of_the_tour_exist() -> None:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, gathered and built once as `./dev docs` does; skips where the builder is not installed."""
-    return _built(tmp_path_factory.mktemp("site"))
+def built(site: ModuleType) -> Path:
+    """The site that `./dev docs` made, or made here as it does; skips where the builder is not installed."""
+    return _built(site)
 
 
 @pytest.mark.slow
@@ -253,16 +254,28 @@ def test_on_a_phone_names_in_tables_are_whole_and_axe_finds_nothing(
     assert failed == []
 
 
-def _built(folder: Path) -> Path:
+def _built(stage: ModuleType) -> Path:
     need("the builder of the site")
+    folder, wanted = ROOT / ".cache" / "site", stage.digest()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several processes test it
+        for site in (ROOT / "build" / "site", folder / "website" / "site"):
+            if (made := site / stage.MADE_FROM).is_file() and made.read_text() == wanted:
+                return site
+        _build(folder / "website")
+    return folder / "website" / "site"
+
+
+def _build(folder: Path) -> None:
     done = subprocess.run(
-        [sys.executable, str(WEBSITE / "stage.py"), str(folder / "website")],
+        [sys.executable, str(WEBSITE / "stage.py"), str(folder)],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     done = subprocess.run(
         [str(builder()), "build", "--strict"],
-        cwd=folder / "website",
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
@@ -271,4 +284,3 @@ def _built(folder: Path) -> Path:
     assert done.returncode == 0, said[-5000:]
     # Strict mode lets the reader of docstrings (griffe) complain; ./dev docs and this test do not.
     assert not re.findall(r".*(?:griffe:|[Ww]arning).*", said)
-    return folder / "website" / "site"

@@ -22,6 +22,7 @@ def test_pages_use_none_of_the_words() -> None:
     assert not found
 
 
+@pytest.mark.slow
 def test_messages_and_docstrings_use_none_of_the_words() -> None:
     found = {
         (path.relative_to(ROOT).as_posix(), *hit)

@@ -301,6 +301,7 @@ def test_data_that_are_not_there_are_an_input_that_is_rejected(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("charged", [False, True])
+@pytest.mark.slow
 def test_numbers_with_bounds_alone_are_measured_in_bins_of_the_records(
     charged: bool, tmp_path: Path
 ) -> None:

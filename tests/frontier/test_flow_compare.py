@@ -118,6 +118,7 @@ def test_a_folder_is_not_gone_on_with_under_other_places(folder: Path) -> None:
         run(folder, resume=folder / "study")
 
 
+@pytest.mark.slow
 def test_a_study_file_names_a_geography(folder: Path) -> None:
     assert main(["compare", "-c", str(folder / "study.toml"), "-o", str(folder / "out"), "-q"]) == 0
 

@@ -19,6 +19,7 @@ def test_a_seed_of_the_target_is_taken(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.slow
 def test_no_seed_or_kept_input_escapes(name: str) -> None:
     escaped = [error for data in inputs(name) if (error := attempt(TARGETS[name], data))]
 

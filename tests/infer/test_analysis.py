@@ -302,6 +302,7 @@ assert seen and set(seen) == {1}, seen
 """
 
 
+@pytest.mark.slow
 def test_a_fit_takes_one_thread_where_nobody_said_so(folders: dict[str, Path]) -> None:
     free = {name: value for name, value in os.environ.items() if "NUM_THREADS" not in name}
 

@@ -219,6 +219,7 @@ def of_table(share: float, rng: np.random.Generator, *, told: float = 6.0) -> mo
 
 
 @pytest.mark.parametrize("law", [of_dirichlet, of_table])
+@pytest.mark.slow
 def test_intervals_hold_as_many_shares_of_the_prior_law_as_they_say(law: Any) -> None:
     """Exact whatever the noise: not rejected at 1e-4."""
     assert binomtest(coverage(law), RUNS, 0.95).pvalue > 1e-4
@@ -231,6 +232,7 @@ def test_intervals_hold_as_many_shares_of_the_prior_law_as_they_say(law: Any) ->
         lambda share, rng: of_table(share, rng, told=2.0),
     ],
 )
+@pytest.mark.slow
 def test_a_likelihood_that_believes_in_less_noise_is_caught(law: Any) -> None:
     assert binomtest(coverage(law), RUNS, 0.95).pvalue < 1e-4
 

@@ -70,6 +70,7 @@ def test_handles_do_not_pile_up_and_none_is_left(
     assert _open_files(path.parent) == []
 
 
+@pytest.mark.slow
 def test_threads_that_open_and_close_keep_what_one_of_them_writes(path: Path) -> None:
     held, done = Ledger.open(path), threading.Event()
 

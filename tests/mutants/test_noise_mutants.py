@@ -129,6 +129,7 @@ def test_m11_noise_of_numpys_global_generator_moves_its_state() -> None:
     )
 
 
+@pytest.mark.slow
 def test_m11_noise_of_numpys_global_generator_does_not_pass_the_gate(tmp_path: Path) -> None:
     text = Path(entropy.__file__).read_text()
     broken = tmp_path / "entropy.py"

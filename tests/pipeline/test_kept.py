@@ -348,6 +348,7 @@ OUTS = {"rerun": 10, "restart": 12, "reload": 10}  # folders that cells have mad
 @pytest.mark.parametrize(
     "order", [o if o == "rerun" else pytest.param(o, marks=pytest.mark.slow) for o in ORDERS]
 )
+@pytest.mark.slow
 def test_a_notebook_of_forty_cells_in_any_order_spends_once_a_request(
     order: str, cells: str, tmp_path: Path
 ) -> None:

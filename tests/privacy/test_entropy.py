@@ -261,6 +261,7 @@ def choices(scores, count, **budget):
     return np.bincount(drawn, minlength=len(scores))
 
 
+@pytest.mark.slow
 def test_choice_follows_the_exponential_mechanism_and_not_permute_and_flip():
     """Chi-square at level 1e-6, 6,000 draws; permute-and-flip is 8 standard errors away."""
     counted = choices([0, 3, 6], 6000, epsilon=Fraction(2), sensitivity=3)

@@ -232,6 +232,7 @@ def test_an_excel_sheet_states_the_same(tmp_path: Path) -> None:
     assert excel == gb.import_schema(written(tmp_path, "c.csv", SHEET))
 
 
+@pytest.mark.slow
 def test_an_excel_file_that_unpacks_too_large_is_refused(tmp_path: Path) -> None:
     need("formats extra")
     path = tmp_path / "bomb.xlsx"

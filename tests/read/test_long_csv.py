@@ -126,6 +126,7 @@ def test_a_file_that_changes_between_the_two_passes_is_refused(tmp_path: Path) -
         list(frames)
 
 
+@pytest.mark.slow
 def test_codes_and_fingerprint_are_those_of_the_same_rows_read_whole(
     tmp_path: Path,
 ) -> None:

@@ -124,6 +124,7 @@ def schemas(draw: st.DrawFn) -> Schema:
 
 
 @given(schemas())
+@pytest.mark.slow
 def test_a_schema_survives_toml_and_json_exactly(schema: Schema) -> None:
     through_toml = parse_schema(schema_toml(schema))
     through_json = schema_from_json(json.loads(json.dumps(schema_json(schema))))

@@ -147,6 +147,7 @@ def _strings(value: object) -> set[str]:
     return {str(value)}
 
 
+@pytest.mark.slow
 def test_the_same_input_gives_the_same_bytes(nasty: Path) -> None:
     texts = [
         (html_page.html(made_page), html_page.twin(made_page))

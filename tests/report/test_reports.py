@@ -455,6 +455,7 @@ def test_an_internal_report_is_never_put_into_a_release(release: Path) -> None:
         internal_report(Findings(()), release / "r.html", release=gb.load(release))
 
 
+@pytest.mark.slow
 def test_a_release_is_found_as_the_folder_one_stands_in(
     release: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,6 +69,7 @@ def test_one_record_moves_a_score_by_no_more_than_is_stated(relation: Relation) 
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.slow
 def test_the_exact_law_of_a_pick_keeps_epsilon_and_that_of_a_saboteur_does_not(
     relation: Relation,
 ) -> None:

@@ -97,6 +97,7 @@ def test_another_seed_is_another_study() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_folder_holds_rows_tables_settings_and_figures_for_its_owner(
     tmp_path: Path, monkeypatch: Any
 ) -> None:

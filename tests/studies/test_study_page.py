@@ -52,6 +52,7 @@ def test_a_verdict_flips_where_ours_is_moved_beyond_the_tolerance(
     assert replace(row, ours=None).verdict == "not in this run"
 
 
+@pytest.mark.slow
 def test_the_verdicts_of_a_study_follow_its_rows() -> None:
     """Table 1 of the supplement: a share of usable repeats that is moved no longer agrees."""
     ran = studies.run("bowen2016-1", quick=True, workers=1)
@@ -110,6 +111,7 @@ def test_a_page_shows_the_title_each_verdict_figures_and_how_it_was_run(written:
     assert not (written / "study.html").stat().st_mode & 0o077
 
 
+@pytest.mark.slow
 def test_a_page_of_a_resumed_run_is_the_same(written: Path) -> None:
     before = (written / "study.html").read_bytes()
     (written / "study.html").unlink()

@@ -47,6 +47,7 @@ def visitor(tmp_path_factory: pytest.TempPathFactory) -> Visitor:
     return Visitor(Studio(place, Jobs(place.scratch / "jobs", folder), Door(HOST)))
 
 
+@pytest.mark.slow
 def test_a_destination_is_drawn_by_the_command_and_shown_without_a_script(visitor: Visitor) -> None:
     assert "Flows on their map" in visitor.get("release").text
     assert visitor.get("document/flows").status_code == 404

@@ -66,6 +66,7 @@ def test_a_study_reads_the_file_as_it_was_mended(described: Studio, folder: Path
     assert {p["epsilon"] for p in answer["points"] if p.get("mechanism")} == {1, 2}
 
 
+@pytest.mark.slow
 def test_the_unit_is_changed_after_it_was_saved(described: Studio, folder: Path) -> None:
     visitor = Visitor(described)
 
@@ -88,6 +89,7 @@ def test_the_unit_is_changed_after_it_was_saved(described: Studio, folder: Path)
     assert described.jobs.newest("schema", "check").state == "done"  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_another_file_gets_a_schema_of_its_own_and_the_first_is_taken_back(
     described: Studio, folder: Path
 ) -> None:
@@ -122,6 +124,7 @@ def test_the_next_year_of_the_same_columns_keeps_the_schema(
     assert (folder / "schema.toml").read_text() == SCHEMA
 
 
+@pytest.mark.slow
 def test_a_wrong_separator_is_mended_beside_a_schema_that_stays(
     described: Studio, folder: Path
 ) -> None:
@@ -165,6 +168,7 @@ def test_a_request_keeps_numbers_in_tables_and_sections_of_others(
 DRAFT = SCHEMA.replace('levels = ["F", "M"]', 'levels = ["F", "M"]\nsource = "inferred"')
 
 
+@pytest.mark.slow
 def test_what_was_looked_at_is_known_under_every_name_of_the_records(
     described: Studio, folder: Path
 ) -> None:
@@ -187,6 +191,7 @@ def test_what_was_looked_at_is_known_under_every_name_of_the_records(
     assert "sex: levels" not in other
 
 
+@pytest.mark.slow
 def test_a_codebook_that_is_imported_after_a_look_declares_nothing_of_that_column(
     described: Studio, folder: Path
 ) -> None:
@@ -206,6 +211,7 @@ def test_a_codebook_that_is_imported_after_a_look_declares_nothing_of_that_colum
     assert dict(schema["sex"].level_labels) == {"F": "female", "M": "male"}
 
 
+@pytest.mark.slow
 def test_an_upload_is_called_as_it_was_sent(studio: Studio, folder: Path) -> None:
     from tests.studio.test_door import upload
 

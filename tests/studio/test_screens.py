@@ -303,6 +303,7 @@ def test_a_person_unit_takes_its_column_out_of_the_release(described: Studio, fo
     )  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_a_wrong_separator_is_mended_by_one_click(studio: Studio, folder: Path) -> None:
     (folder / "semi.csv").write_text("age;sex\n1;F\n2;M\n")
     visitor = Visitor(studio)

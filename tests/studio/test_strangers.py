@@ -99,6 +99,7 @@ def test_screens_read_a_ledger_that_is_being_written(entered: Visitor, folder: P
     assert "name-29" in entered.get("ledger").text
 
 
+@pytest.mark.slow
 def test_the_bar_never_says_nothing_after_a_run(
     described: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +122,7 @@ def test_the_bar_never_says_nothing_after_a_run(
     assert "Data set people.csv Spent could not be read Left could not be read" in page
 
 
+@pytest.mark.slow
 def test_what_worked_is_said_and_an_old_refusal_goes(described: Studio, folder: Path) -> None:
     (folder / "schema.toml").write_text(SCHEMA.replace("upper = 5000", "upper = 1500"))
     visitor = Visitor(described)
@@ -144,6 +146,7 @@ def test_what_worked_is_said_and_an_old_refusal_goes(described: Studio, folder: 
     assert '<option value="sign.key" selected>' in page
 
 
+@pytest.mark.slow
 def test_a_signed_release_gets_its_report_and_a_board_checks_the_key(
     described: Studio, folder: Path, tmp_path: Path
 ) -> None:
@@ -185,6 +188,7 @@ def test_a_signed_release_gets_its_report_and_a_board_checks_the_key(
     assert board.send("board/verify", key=key, public="none.pub", once="x").status_code == 422
 
 
+@pytest.mark.slow
 def test_spend_uses_what_the_form_shows(described: Studio, folder: Path) -> None:
     visitor = Visitor(described)
     visitor.do("budget/spend", epsilon="1", delta="1e-9", own="", size="50", sets="1")
@@ -217,6 +221,7 @@ def test_a_refused_budget_is_said_beside_it_and_not_kept(described: Studio) -> N
     assert "written with a point" in visitor.do("budget/spend", **form, own="1,5").text
 
 
+@pytest.mark.slow
 def test_numbers_beyond_the_bounds_become_the_bound(described: Studio, folder: Path) -> None:
     (folder / "schema.toml").write_text(SCHEMA.replace("upper = 5000", "upper = 1500"))
     visitor = Visitor(described)
@@ -250,6 +255,7 @@ COSTS = "patient;age;cost\n" + "".join(
 )
 
 
+@pytest.mark.slow
 def test_a_left_out_column_says_why_and_one_click_reads_its_commas(
     studio: Studio, folder: Path
 ) -> None:

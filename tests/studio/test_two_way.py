@@ -113,6 +113,7 @@ def test_the_rarest_levels_are_put_together() -> None:
     assert found[-1] == ("5 other levels", [0, 3, 5, 7, 9])
 
 
+@pytest.mark.slow
 def test_pairs_are_shown_when_they_are_asked_for_and_the_asking_is_kept(
     released: Studio, folder: Path
 ) -> None:

@@ -143,6 +143,7 @@ def test_rows_from_fresh_seeds_cost_the_sum() -> None:
     assert twice <= price(GibbsRows(ONE), 2)
 
 
+@pytest.mark.slow
 def test_a_reset_block_keeps_its_price_under_add_remove() -> None:
     reached = worst(
         [0, 1, 1000, 10**6],

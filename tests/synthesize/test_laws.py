@@ -148,6 +148,7 @@ def test_f2_a_reset_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
     assert not fits(seen, right)
 
 
+@pytest.mark.slow
 def test_f2_a_reset_at_the_end_of_the_row_is_not_a_reset_at_the_visit() -> None:
     """With two sweeps the two readings differ, and the rows follow the sound one."""
     records, rows = Counter(DATA_TWO), 60_000

@@ -185,6 +185,7 @@ def test_E_papers_of_another_version_are_said_to_be_unchecked(
     assert "NOT CHECKED: texts could not be regenerated" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_E_a_huge_methods_file_is_refused_before_it_is_read(rel: Path) -> None:
     """Before: 300 MB were read at once. Now: exit 8, and only the digest looks at them."""
     edit(rel, "ledger.json", put("0.0.1", "versions", "gibbous"))

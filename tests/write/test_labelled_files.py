@@ -204,6 +204,7 @@ def test_a_sheet_holds_no_more_rows_than_it_can() -> None:
     assert Output(format="xlsx", part_rows=10).part_rows == 10
 
 
+@pytest.mark.slow
 def test_labels_of_an_spss_file_come_back_from_a_release(tmp_path: Path) -> None:
     """A labelled file in, its schema, a release, its codebook and reports, labelled files out and in."""
     import pyreadstat
@@ -256,6 +257,7 @@ TOLD = gb.Schema(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_descriptions_units_and_notes_are_in_spss_excel_and_ddi_files(tmp_path: Path) -> None:
     from openpyxl import load_workbook
 

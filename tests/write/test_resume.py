@@ -97,6 +97,7 @@ def check(folder: Path, whole: dict[str, bytes]) -> None:
     assert sorted(p.name for p in folder.iterdir() if "sqlite" not in p.name) == ["rel"]
 
 
+@pytest.mark.slow
 def test_n3_killed_at_nine_tenths_the_resumed_run_draws_the_rest_alone(
     tmp_path: Path, whole: dict[str, bytes]
 ) -> None:
