@@ -21,6 +21,7 @@ from gibbous.core.tables import Tables
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.encode.encode import encode
 from gibbous.mechanisms import paid_bins
+from gibbous.mechanisms._narrow_counts import looks_at
 from gibbous.mechanisms._paid_facts import with_paid_facts
 from gibbous.mechanisms.paid_bins import PaidBins
 from gibbous.mechanisms.parallel import Parallel
@@ -102,9 +103,11 @@ def test_counts_and_method_cost_together_what_the_method_costs(method: Any, rela
     assert plan.total.relation == relation
     stated = sum((s.claim.epsilon for s in plan.spends), Fraction(0))
     assert plan.total.epsilon * Fraction(999, 1000) < stated <= plan.total.epsilon
-    # A fifth of the budget, one count of cost and one of stay, and cost once more, cut finer.
-    assert spent[0].epsilon == pytest.approx(float(plan.total.epsilon) / 5 * 2 / 3, rel=1e-6)
-    assert spent[1].epsilon == pytest.approx(float(plan.total.epsilon) / 5 / 3, rel=1e-6)
+    # A fifth of the budget: one count of cost and one of stay, and cost twice more, cut finer: the last
+    # time for a quarter of the price.
+    tables = float(plan.total.epsilon) / 5 / 3.25
+    for claim, share in zip(spent[:3], (2, 1, 0.25), strict=True):
+        assert claim.epsilon == pytest.approx(tables * share, rel=1e-6)
     paid = sum((claim.epsilon for claim in spent), Fraction(0))
     assert plan.total.epsilon * Fraction(99, 100) < paid <= plan.total.epsilon
     assert isinstance(found, Tables)
@@ -118,8 +121,8 @@ def test_gaussian_methods_give_a_share_of_their_whole(relation: Any) -> None:
     _, spent = run(one)
 
     assert {claim.kind for claim in spent} == {"gdp"}
-    assert float(spent[0].mu_squared) == pytest.approx(float(whole) / 4 * 2 / 3, rel=1e-6)
-    assert float(spent[1].mu_squared) == pytest.approx(float(whole) / 4 / 3, rel=1e-6)
+    for claim, share in zip(spent[:3], (2, 1, 0.25), strict=True):
+        assert float(claim.mu_squared) == pytest.approx(float(whole) / 4 / 3.25 * share, rel=1e-6)
     assert whole * Fraction(99, 100) < sum(claim.mu_squared for claim in spent) <= whole
 
 
@@ -239,7 +242,10 @@ def test_counts_that_nobody_charges_are_refused_by_the_curator(
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_the_noise_of_narrow_counts_covers_real_neighbors(relation: Any, monkeypatch: Any) -> None:
-    """A record is in one bin of each column, and in one part of cost and of day: 5 (replace one: 10)."""
+    """A record is in one bin of each column, and in one part of cost and of day: 5 (replace one: 10).
+
+    It is in one part of a part of cost, too, whose noise is louder.
+    """
     scales = []
     honest = paid_bins.geometric_for
 
@@ -251,9 +257,11 @@ def test_the_noise_of_narrow_counts_covers_real_neighbors(relation: Any, monkeyp
     one = PaidBins(gb.Laplace(epsilon=1, relation=relation), columns=("cost", "stay", "day"))
     run(one)
 
-    changed = 5 * (1 if relation == "add_remove" else 2)
-    assert scales[-1].info().scale >= changed / 0.2
-    assert scales[-1].info().scale == pytest.approx(changed / 0.2, rel=1e-6)
+    sides = 1 if relation == "add_remove" else 2
+    first, last = (noise.info().scale for noise in scales[-2:])
+    assert 5 * sides / first + sides / last <= 0.2
+    assert 5 * sides / first + sides / last == pytest.approx(0.2, rel=1e-6)
+    assert last == pytest.approx(4 * first, rel=1e-6)
 
 
 def test_persons_with_several_rows_pay_for_all_of_them() -> None:
@@ -380,6 +388,59 @@ def test_the_price_of_both_counts_covers_every_pair_of_neighbors(relation: Any) 
     assert worst == (4 if relation == "replace_one" else 2)
     assert worst / (2 * noise.sigma**2) <= Fraction(1, 50)
     assert worst / (2 * (noise.sigma / 2) ** 2) > Fraction(1, 50)  # half the noise does not
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_three_looks_cost_what_is_spent_on_them(relation: Any) -> None:
+    """Brute force: a row is in one cell of each look, whose distances are priced with its own noise."""
+    column = Column("x", "numeric", edges=(0, 12), decimals=6)
+    narrow, budget = (0.0, 4.0, 12.0), Fraction(1, 50)
+    looks = looks_at(
+        Schema((column,)),
+        {0: narrow},
+        lambda share, tables: gaussian_for(budget * share, tables, relation),
+        finer=True,
+    )
+    cuts = [narrow]
+    for _ in looks[1:]:
+        filled = np.zeros(len(cuts[-1]))
+        filled[[0, -2]] = 90.0
+        cuts.append(finer_edges(column, cuts[-1], filled, 1.0))
+    price = Fraction(0)
+    for cut, look in zip(cuts, looks, strict=True):
+        edges = counted_edges(column, cut)
+        cells = [np.histogram([x], edges)[0] for x in (0, 1e-6, 0.5, 4, 11.999999, 12)]
+        others = cells if relation == "replace_one" else [0 * cells[0]]
+        worst = max(int(((a - b) ** 2).sum()) for a in cells for b in others)
+        price += worst / (2 * look.noise.sigma**2)  # type: ignore[attr-defined]
+
+    assert [look.size for look in looks] == ["narrow", "finer", "finest"]
+    assert budget * Fraction(999, 1000) < price <= budget
+
+
+@pytest.mark.parametrize("decimals", [6, None])
+def test_heaps_of_long_decimals_come_back_to_the_last_place(decimals: int | None) -> None:
+    """Values of a thousand rows among ten million: two looks end a ten-thousandth beside them."""
+    rng = np.random.default_rng(4)
+    heaps = {0.0: 5_000, 4.564348: 2_000, 3.25: 1_500, 9.013377: 1_000, 1.0: 1_000}
+    if decimals is None:
+        heaps[0.1442925] = 1_000  # of seven places
+    rest = rng.uniform(0, 10, 20_000 - sum(heaps.values())).round(6)
+    values = np.concatenate([rest, *(np.full(n, v) for v, n in heaps.items())])
+    column = Column("x", "numeric", edges=(0, 10), decimals=decimals)
+    real = pl.DataFrame({"sex": ["f", "m"] * 10_000, "x": rng.permutation(values)})
+
+    made = gb.synthesize(
+        real, Schema((SEX, column)), gb.AdaptiveGibbs(epsilon=3, delta=1e-9), rows=20_000, seed=1,
+        ledger=gb.Ledger.ephemeral(),
+    ).sets[0]["x"].to_numpy()  # fmt: skip
+
+    for value, count in heaps.items():
+        assert abs((made == value).sum() - count) < 0.3 * count, value
+    # The others keep their places, and are no heaps.
+    other = made[~np.isin(made, list(heaps))]
+    assert len(np.unique(other)) > 0.9 * len(other)
+    assert ks(other, rest) < 0.05
 
 
 # --- parameters

@@ -63,7 +63,7 @@ def test_all_parts_of_tiny_grids_are_found_without_noise() -> None:
             fine = finer_edges(column, narrow, counts, 1.0)
             parts = np.histogram(values, counted_edges(column, fine))[0].astype(float)
 
-            steps = finer_steps(column, narrow, counts, fine, parts, 1.0)
+            steps = finer_steps(column, [(narrow, counts, 1.0), (fine, parts, 1.0)])
 
             held = dict(zip(steps.edges, steps.counts.tolist(), strict=True))
             for value in {a, b, 12}:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import ClassVar, Literal
-
-import numpy as np
 
 from gibbous.core.claim import Relation
 from gibbous.core.codes import Codes
@@ -18,25 +16,16 @@ from gibbous.core.method_card import About
 from gibbous.core.params import Rule, as_json, at_least, check, param, probability
 from gibbous.core.plan import Plan, Spend
 from gibbous.core.protocols import CuratorLike, Mechanism, Noise
-from gibbous.core.recode import Change, Edges, recoded_schema
+from gibbous.core.recode import Change, recoded_schema
 from gibbous.core.rules import Rule as SchemaRule
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 from gibbous.mechanisms import _inner, _plans
 from gibbous.mechanisms._bought_maps import bought_rules, determined, pairs
 from gibbous.mechanisms._inner import OWN, Options, Own
+from gibbous.mechanisms._narrow_counts import Look, bought_steps, looks_at
 from gibbous.mechanisms.limits import budget
 from gibbous.privacy.noise import gaussian_for, geometric_for
-from gibbous.structure.contexts import margins
-from gibbous.structure.fine_bins import (
-    Steps,
-    counted_edges,
-    divisible,
-    finer_edges,
-    finer_steps,
-    rows_of,
-    steps_of,
-)
 from gibbous.structure.narrow_bins import Grid, merged_edges, narrow_edges, widest_edges
 
 PROOF = "docs/proofs/paid_bins.md"
@@ -51,8 +40,8 @@ class PaidBins:
     """Buy noisy counts of narrow bins, merge these to bins of about equal mass, and run a method on them.
 
     Numeric columns have public bounds, and so a public grid of narrow bins. A share of the budget
-    buys their noisy counts, and then those of parts of the bins that clearly hold records, where single
-    values with many records stand out. Everything that is made of these is free: the cut points that
+    buys their noisy counts, and then those of parts of the bins that clearly hold records, up to twice,
+    where single values with many records stand out. Everything that is made of these is free: the cut points that
     the method works with, and the law inside each bin from which output numbers are drawn. Missing
     stays a code of its own, whole numbers stay whole, and all other columns are as they were.
 
@@ -135,24 +124,23 @@ class PaidBins:
         if split.part:
             total, claim = split.part.total(total), split.part.total(claim)
             spends = tuple(replace(s, claim=split.part.counted(s.claim)) for s in spends)
-        info, cells = split.noise.info(), sum(len(cut) - 1 for cut in split.edges.values())
+        cells = sum(len(cut) - 1 for cut in split.edges.values())
         crossed = sum(schema[r.detail].size * schema[r.group].size for r in split.rules)
-        scale = f"{info.law} noise, scale {info.scale:.6g} counts"
-        detail = f"{scale}, {cells} narrow bins"
-        finer = f"{scale}, parts of narrow bins that clearly hold records"
+        parts = "parts of those that clearly hold records"
+        most = _plans.most_rows(schema)
         bought = [
             Spend(
-                f"counts of {size} bins of {', '.join(schema.names[j] for j in which)}",
-                split.noise.cost(len(which), total.relation, _plans.most_rows(schema)),
-                text,
+                f"counts of {look.size} bins of {', '.join(schema.names[j] for j in look.which)}",
+                look.noise.cost(len(look.which), total.relation, most),
+                f"{look.words}, {parts if place else f'{cells} narrow bins'}",
             )
-            for size, which, text in (("narrow", places, detail), ("finer", split.finer, finer))
-            if which
+            for place, look in enumerate(split.looks)
+            if look.which
         ] + [
             Spend(
                 f"counts of pairs: {rule.words()}",
-                split.noise.cost(1, total.relation, _plans.most_rows(schema)),
-                f"{scale}, the most frequent group of each level is kept",
+                split.looks[0].noise.cost(1, total.relation, most),
+                f"{split.looks[0].words}, the most frequent group of each level is kept",
             )
             for rule in split.rules
         ]
@@ -168,7 +156,7 @@ class PaidBins:
             memory_bytes=plan.memory_bytes
             + 24 * (cells + crossed)
             + (rows or _plans.USUAL_ROWS) * (8 * len(places) + len(schema)),
-            errors=(*plan.errors, ("noise sd of a narrow bin, counts", math.sqrt(info.variance))),
+            errors=(*plan.errors, ("noise sd of a narrow bin, counts", split.looks[0].sigma)),
             numbers=places,
         )
 
@@ -179,14 +167,14 @@ class PaidBins:
         if not places and not self.maps:
             return _inner.made(self).run(curator, rows, sets)
         split = self._split(schema, places, rows, sets)
-        steps = _bought(curator, split)
-        sigma, within = _sigma(split), self.within == "paid"
+        steps = bought_steps(curator, split.edges, split.looks)
+        sigma, within = split.looks[0].sigma, self.within == "paid"
         merged: dict[int, Change] = {
             j: merged_edges(one.edges, one.counts, sigma, self.bins, within=within, smooth=True)
             for j, one in steps.items()
         }
         if split.rules:
-            tables = curator.noisy_counts(pairs(schema, split.rules), split.noise)
+            tables = curator.noisy_counts(pairs(schema, split.rules), split.looks[0].noise)
             merged |= determined(schema, split.rules, tables)
         return split.inside.run(curator.recoded(merged), rows, sets)
 
@@ -213,28 +201,28 @@ class PaidBins:
     def _split(self, schema: Schema, places: Sequence[int], rows: int | None, sets: int) -> _Split:
         edges = {j: narrow_edges(schema.columns[j], self.grid, self.narrow) for j in places}
         most = {j: widest_edges(schema.columns[j], cut, self.bins) for j, cut in edges.items()}
-        finer = tuple(
-            j for j in places if self.grid != "schema" and divisible(schema.columns[j], edges[j])
-        )
         rules = bought_rules(schema, self.maps)
         widest = recoded_schema(schema, most)
         known = _inner.made(self).plan(widest, rows, sets)
         _check_numbers(known, str(self.method))
         epsilon = known.total.epsilon
-        rest, shape = (
-            1 - exact(self.share),
-            (len(places) + len(finer) + len(rules), known.total.relation, _plans.most_rows(schema)),
-        )
+        rest, shape = 1 - exact(self.share), (known.total.relation, _plans.most_rows(schema))
         part = None
         if _inner.gaussian(known):
             part = _inner.share_of(self, rest, lambda inside: inside.plan(widest, rows, sets))
-            smaller = part.epsilon
-            noise: Noise = gaussian_for(part.whole - part.taken, *shape, measure=part.measure)
+            smaller, paid = part.epsilon, part.whole - part.taken
         else:
             smaller = float(down(epsilon * rest, DIGITS))
-            noise = geometric_for(epsilon - exact(smaller), *shape)
+            paid = epsilon - exact(smaller)
+
+        def noise_for(share: Fraction, tables: int) -> Noise:
+            if part is None:
+                return geometric_for(paid * share, tables, *shape)
+            return gaussian_for(paid * share, tables, *shape, measure=part.measure)
+
+        looks = looks_at(schema, edges, noise_for, finer=self.grid != "schema", beside=len(rules))
         inside = _inner.made(self, epsilon=smaller)
-        return _Split(edges, finer, rules, widest, known, part, noise, inside)
+        return _Split(edges, looks, rules, widest, known, part, inside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,62 +231,21 @@ class _Split:
 
     Attributes:
         edges: of the narrow bins, by position of the column.
-        finer: columns of which narrow bins are cut finer.
+        looks: at these, and at finer ones.
         rules: whose maps are bought.
         widest: the schema with as many bins as they may be merged to.
         known: the plan of the method inside at the whole budget.
         part: of a Gaussian budget, what the method inside takes.
-        noise: of the narrow counts.
         inside: the method inside at what is left.
     """
 
     edges: dict[int, tuple[float, ...]]
-    finer: tuple[int, ...]
+    looks: tuple[Look, ...]
     rules: tuple[SchemaRule, ...]
     widest: Schema
     known: Plan
     part: _inner.Share | None
-    noise: Noise
     inside: Mechanism
-
-
-def _bought(curator: CuratorLike, split: _Split) -> dict[int, Steps]:
-    """Spend: counts of narrow bins, then of parts of those that clearly hold records."""
-    schema, sigma = curator.schema, _sigma(split)
-    if not split.edges:
-        return {}
-    first, rows = _counts(curator, split.edges, split.noise)
-    fine = {j: finer_edges(schema.columns[j], split.edges[j], first[j], sigma) for j in split.finer}
-    again = _counts(curator, fine, split.noise)[0] if fine else {}
-    return {
-        j: finer_steps(schema.columns[j], cut, first[j], fine[j], again[j], sigma, rows[j])
-        if j in fine
-        else steps_of(schema.columns[j], cut, first[j], sigma, rows[j])
-        for j, cut in split.edges.items()
-    }
-
-
-def _sigma(split: _Split) -> float:
-    return math.sqrt(max(split.noise.info().variance, 1e-6))
-
-
-def _counts(
-    curator: CuratorLike, edges: Mapping[int, tuple[float, ...]], noise: Noise
-) -> tuple[dict[int, np.ndarray], dict[int, tuple[float, float]]]:
-    """Spend: noisy counts of bins and, at the end, of the upper bound alone, by position.
-
-    Returns:
-        Counts, and `rows_of` them.
-    """
-    columns, sigma = curator.schema.columns, math.sqrt(max(noise.info().variance, 1e-6))
-    view = curator.recoded({j: Edges(counted_edges(columns[j], cut)) for j, cut in edges.items()})
-    tables = view.noisy_counts([margins(view.schema)[j] for j in edges], noise)
-    cells = {
-        j: table.cells.values.ravel().astype(np.float64)
-        for j, table in zip(edges, tables, strict=True)
-    }
-    bins = {j: len(cut) for j, cut in edges.items()}
-    return {j: one[: bins[j]] for j, one in cells.items()}, rows_of(cells, bins, sigma)
 
 
 def _check_inside(combinator: PaidBins) -> None:

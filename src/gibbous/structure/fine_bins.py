@@ -20,6 +20,9 @@ VALUES = 256  # whole numbers in so short a range are even in their number
 FILLED = 6.0  # standard deviations of the noise from which on a narrow bin is cut finer
 DECADES = 10_000  # widths of the first narrow bins, where a logarithm needs a scale and has none
 ROUNDS = 3  # of dividing a bin's rows between stretches that stand out and the rest
+ALONE = 10  # times the rows beside it, from which on a step stands alone
+NARROW = 1e-5  # of its numbers, for a step that is taken for one of them
+_LARGEST = 17  # places of a float
 _THIN = 1e-4  # of the largest measure: that of a single value between wider bins
 
 
@@ -45,9 +48,9 @@ def counted_edges(column: Column, narrow: tuple[float, ...]) -> tuple[float, ...
     return (*narrow, just_above(column, float(narrow[-1])))
 
 
-def divisible(column: Column, narrow: tuple[float, ...]) -> bool:
-    """Whether some narrow bin holds several values: a public fact."""
-    return bool(_values(column, narrow).max() > 1)
+def divisible(column: Column, narrow: tuple[float, ...], parts: int = 1) -> bool:
+    """Whether some narrow bin holds more values than parts: a public fact."""
+    return bool(_values(column, narrow).max() > parts)
 
 
 def finer_edges(
@@ -89,24 +92,6 @@ class Steps:
     counts: np.ndarray
 
 
-def steps_of(
-    column: Column,
-    narrow: tuple[float, ...],
-    counts: np.ndarray,
-    sigma: float,
-    rows: tuple[float, float] | None = None,
-) -> Steps:
-    """The law on narrow bins alone.
-
-    Args:
-        narrow: edges.
-        counts: noisy, of the bins between and, at the end, of the upper bound alone.
-        sigma: standard deviation of the noise of one count.
-        rows: that have a number, and the standard deviation of that; None: the sum of the counts.
-    """
-    return Steps(narrow, stretches(counts, sigma, measure_of(column, narrow), rows=rows))
-
-
 def rows_of(
     cells: Mapping[int, np.ndarray], bins: Mapping[int, int], sigma: float
 ) -> dict[int, tuple[float, float]]:
@@ -131,35 +116,69 @@ def rows_of(
 
 def finer_steps(
     column: Column,
-    narrow: tuple[float, ...],
-    counts: np.ndarray,
-    fine: tuple[float, ...],
-    parts: np.ndarray,
-    sigma: float,
+    looks: Sequence[tuple[tuple[float, ...], np.ndarray, float]],
     rows: tuple[float, float] | None = None,
 ) -> Steps:
     """The law on narrow bins, and within those that were cut finer on even stretches of their parts.
 
-    What was counted twice is averaged by its variance. A narrow bin keeps its rows: those that no
+    What the first two looks counted is averaged by its variance. A bin keeps its rows: those that no
     part shows clearly are spread over the rest of it.
 
     Args:
-        column, narrow, counts, sigma, rows: as for `steps_of`.
-        fine: edges; those of `narrow` are among them.
-        parts: noisy, of the finer bins, with the same noise.
+        looks: each cuts the one before: edges; noisy counts of the bins between and, at the end, of the
+            upper bound alone; standard deviation of the noise of one, of the first two the same.
+        rows: that have a number, and the standard deviation of that; None: the sum of the counts.
     """
-    starts = np.searchsorted(np.array(fine), np.array(narrow))
-    ends = np.append(starts[1:], len(parts))
-    sizes = ends - starts
-    twice = (counts + np.add.reduceat(parts, starts) / sizes) / (1 + 1 / sizes)
-    whole = stretches(twice, sigma, measure_of(column, narrow), rows=rows)
-    edges, found = list[float](), list[np.ndarray]()
-    for start, end, mass in zip(starts.tolist(), ends.tolist(), whole.tolist(), strict=True):
-        inside = inside_of(parts[start:end], mass, sigma)
-        marks = np.flatnonzero(np.diff(inside, prepend=np.nan) != 0)
-        edges += [fine[start + mark] for mark in marks.tolist()]
-        found.append(np.add.reduceat(inside, marks))
-    return Steps(tuple(edges), np.concatenate(found))
+    edges, counts, sigma = looks[0]
+    if len(looks) > 1:
+        starts = np.searchsorted(np.array(looks[1][0]), np.array(edges))
+        sizes = np.diff(starts, append=len(looks[1][1]))
+        again = np.add.reduceat(looks[1][1], starts)
+        counts = (counts + again / sizes) / (1 + 1 / sizes)
+    mass = stretches(counts, sigma, measure_of(column, edges), rows=rows)
+    begins = np.arange(len(edges))
+    for fine, parts, noise in looks[1:]:
+        starts = np.searchsorted(np.array(fine), np.array(edges))
+        ends = np.append(starts[1:], len(parts))
+        cut = np.flatnonzero(ends - starts > 1)
+        inside = np.repeat(mass, ends - starts)
+        for place in cut.tolist():
+            held = slice(starts[place], ends[place])
+            inside[held] = inside_of(parts[held], float(mass[place]), noise)
+        begins = np.union1d(starts[begins], np.concatenate((starts[cut], ends[cut])))
+        begins = begins[begins < len(parts)]
+        edges, mass = fine, inside
+    marks = np.union1d(begins, np.flatnonzero(np.diff(mass, prepend=np.nan) != 0))
+    lows, found = [edges[mark] for mark in marks.tolist()], np.add.reduceat(mass, marks)
+    steps: dict[float, float] = {}
+    for place, (low, held) in enumerate(zip(lows, found.tolist(), strict=True)):
+        single = None if unit_of(column) else _single(lows, found, place, looks[-1][2])
+        if single is None:
+            steps[low] = held
+        else:
+            steps |= {low: 0.0} | {single: held}
+            if (above := math.nextafter(single, math.inf)) < lows[place + 1]:
+                steps[above] = 0.0
+    return Steps(tuple(steps), np.array(list(steps.values())))
+
+
+def _single(ends: Sequence[float], counts: np.ndarray, place: int, sigma: float) -> float | None:
+    """The shortest number of a step that stands out alone and is narrow; of other steps None.
+
+    A table of numbers of any precision has its heaps at short ones: 1, 0.5, 0.1442925.
+    """
+    beside = counts[max(place - 1, 0) : place + 2].sum() - counts[place]
+    if place + 1 == len(ends) or counts[place] < max(FILLED * sigma, ALONE * beside):
+        return None
+    low, high = ends[place : place + 2]
+    if high - low > NARROW * min(abs(low), abs(high)):
+        return None
+    for places in range(-_LARGEST, _LARGEST + 1):
+        unit = Fraction(10) ** -places
+        number = float(math.ceil(exact(low) / unit) * unit)
+        if low <= number < high:
+            return number
+    return None
 
 
 def inside_of(parts: np.ndarray, mass: float, sigma: float) -> np.ndarray:
