@@ -122,3 +122,21 @@ def test_a_smooth_column_with_a_peak_is_known_better_than_by_clipping() -> None:
 
     assert error < 0.1 < 0.7 * plain
     assert 0.9 < mean < 1.3 < shifted
+
+
+def test_stretches_without_rows_join_the_bin_beside_them_but_not_that_of_zero() -> None:
+    """A bin far away of which the law says that it is empty would hold what noise leaves in its count."""
+    edges, counts = tuple(map(float, range(13))), np.zeros(12)
+    counts[5:7] = 900, 1_100
+
+    found = merged_edges(edges, counts, 10.0, 8, within=True, smooth=True)
+
+    assert found.edges == (0, 6, 12)
+    assert found.within is not None
+    shares = np.array(found.within.weights) / sum(found.within.weights)
+    assert shares == pytest.approx(counts / 2_000, abs=1e-5)
+    # Without a law inside of bins their rows would be spread over the empty ones.
+    assert merged_edges(edges, counts, 10.0, 8, within=False, smooth=True).edges == (0, 5, 6, 7, 12)
+    # Beside many zeros a thin tail may hide in noise: the method is asked about it.
+    zeros = np.array([2_000.0, *np.zeros(11)])
+    assert merged_edges(edges, zeros, 10.0, 8, within=True, smooth=True).edges == (0, 1, 12)

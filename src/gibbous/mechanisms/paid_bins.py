@@ -41,9 +41,9 @@ class PaidBins:
 
     Numeric columns have public bounds, and so a public grid of narrow bins. A share of the budget
     buys their noisy counts, and then those of parts of the bins that clearly hold records, up to twice,
-    where single values with many records stand out. Everything that is made of these is free: the cut points that
-    the method works with, and the law inside each bin from which output numbers are drawn. Missing
-    stays a code of its own, whole numbers stay whole, and all other columns are as they were.
+    where single values with many records stand out. Everything that is made of these is free: the cut
+    points that the method works with, and the law inside each bin from which output numbers are drawn.
+    Missing stays a code of its own, whole numbers stay whole, and other columns are as they were.
 
     Guarantee:
         That of the method inside at the budget given here, add/remove or replace one, for counts of

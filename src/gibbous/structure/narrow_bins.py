@@ -158,7 +158,7 @@ def merged_edges(
     """
     capped = len(counts) == len(narrow)
     joined = np.append(counts[:-2], counts[-2:].sum()) if capped else counts
-    edges = _cut(narrow, joined, sigma, bins)
+    edges = _cut(narrow, joined, sigma, bins, smooth=smooth and within)
     steps = (*narrow, narrow[-1]) if capped else narrow
     if not within:
         return Edges(edges, "discovered")
@@ -190,8 +190,10 @@ def _weights(edges: Sequence[float], steps: Sequence[float], shares: np.ndarray)
     return tuple(found)
 
 
-def _cut(edges: Sequence[float], counts: np.ndarray, sigma: float, bins: int) -> tuple[float, ...]:
-    """Cut points of merged bins."""
+def _cut(
+    edges: Sequence[float], counts: np.ndarray, sigma: float, bins: int, *, smooth: bool
+) -> tuple[float, ...]:
+    """Cut points of merged bins; `smooth`: a law inside of them says where there are none."""
     rows = max(1.0, float(counts.sum()))
     clear = np.flatnonzero(counts >= max(rows / bins, CLEARLY * sigma))
     alone: list[int] = clear.tolist() if bins >= LEAST else []
@@ -202,6 +204,11 @@ def _cut(edges: Sequence[float], counts: np.ndarray, sigma: float, bins: int) ->
     left = bins - len(heavy) - len(free)
     cuts = {edges[end] for end in ends}
     for (a, b), own in zip(free, mass, strict=True):
+        beside = [end for end, by in ((a, a - 1), (b, b)) if by in heavy and edges[by] != 0]
+        if smooth and own <= 0 and beside:
+            # Its rows would be noise, far away; but beside 0, where a tail may hide.
+            cuts.discard(edges[beside[0]])
+            continue
         more = int(left * own / mass.sum()) if own > 0 else 0
         # Of no more rows than a quarter of an even share each, a table of several columns says nothing.
         most = max(1, int(LEAST * bins * own / rows))
