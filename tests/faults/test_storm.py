@@ -27,13 +27,13 @@ SABOTEURS = {
     saboteurs.believes_a_failed_commit: ("tables", "fsync"),
 }
 SHARES = {
-    "tables": 170,
+    "tables": 140,
     "rows": 120,
-    "replaced": 110,
+    "replaced": 80,
     "redrawn": 60,
-    "resumed": 110,
-    "further": 70,
-    "cap": 60,
+    "resumed": 50,
+    "further": 60,
+    "cap": 190,
 }
 
 
