@@ -135,9 +135,13 @@ def serve() -> None:
     """Answer jobs until there are none."""
     warnings.simplefilter("ignore")
     from gibbous.cli import entry
+    from gibbous.write.rendering import environment
 
     _load(LOADED)
     entry._parser()
+    templates = environment("gibbous.write")
+    for name in templates.list_templates():
+        templates.get_template(name)  # compiled once, not by each child
     for line in sys.stdin:
         job = json.loads(line)
         if "modules" in job:  # what an earlier child imported: the next ones have it already

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from gibbous.core.claim import short
-from gibbous.core.compiled import cache_folder
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -40,26 +38,15 @@ def paragraphs(package: str, name: str, **facts: Any) -> list[tuple[str, str]]:
 
 @cache
 def environment(package: str) -> Environment:
-    """The templates of a package, compiled once and kept beside the kernels, if the disk lets us."""
+    """The templates of a package, compiled once a process."""
     import jinja2
 
-    class Kept(jinja2.FileSystemBytecodeCache):
-        def load_bytecode(self, bucket: Any) -> None:
-            with suppress(OSError):
-                super().load_bytecode(bucket)
-
-        def dump_bytecode(self, bucket: Any) -> None:
-            with suppress(OSError):
-                super().dump_bytecode(bucket)
-
-    folder = cache_folder()
     templates = jinja2.Environment(
         loader=jinja2.PackageLoader(package),
         autoescape=jinja2.select_autoescape(disabled_extensions=("md", "R"), default=True),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        bytecode_cache=Kept(str(folder)) if folder else None,
     )
     safe = templates.filters["safe"]
     templates.globals["enumerate"] = enumerate
