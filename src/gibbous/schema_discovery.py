@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,9 @@ from gibbous.privacy.ledger.files import make_private_folder
 from gibbous.privacy.spend import Charge, curator_of
 from gibbous.promise import ledger_of, planned
 from gibbous.read.schema_write import schema_toml
-from gibbous.structure.fine_bins import just_above
+from gibbous.structure.fine_bins import VALUES, just_above, unit_of
 from gibbous.structure.grid_ends import YEARS
+from gibbous.structure.narrow_bins import narrow_edges
 from gibbous.write.durable_files import replace_file, sha256_of
 from gibbous.write.in_memory import InMemory
 from gibbous.write.purchases import SHORT, folder_beside
@@ -39,6 +41,8 @@ from gibbous.write.purchases import SHORT, folder_beside
 SEEN = 0.005  # share of rows from which on it is said where they went
 FEW, SKEWED = 0.01, 0.25  # of the rows, and the share of a sum from which on they are named
 NEAR = 1e-4  # 0, as cut points go: ten times the last power of the grid of bounds
+NARROW = 256  # bins of a column, as paid_bins counts them
+CLOSE = 4  # narrow bins, of which the parts are too many to show how numbers lie within them
 PILED = 2  # times as many rows as its neighbor: an end of whole numbers that others may have been moved to
 
 
@@ -163,6 +167,12 @@ def missed(release: Release) -> Iterator[str]:
                 f"{edge_text(column, column.edges[-1])}, the bound that was found, became it. Its mean may "
                 "be far too small: state wider bounds (--bounds)."
             )
+        if ends := _close_together(column):
+            yield (
+                f"{column.name}: nearly all numbers lie between {edge_text(column, ends[0])} and "
+                f"{edge_text(column, ends[1])}, a small part of the bounds that were found. They may be "
+                "spread too evenly there, and a few lie far off: state narrower bounds (--bounds)."
+            )
         for bound, share in (*_at_bounds(column), *_at_ends(column, tables, j)):
             yield (
                 f"{column.name}: about {share:.1%} of rows have {edge_text(column, bound)}, which is a bound "
@@ -214,6 +224,23 @@ def _sum_of_few(column: Column) -> float:
     shares, sizes = weights[order] / weights.sum(), sizes[order]
     few = np.diff(np.minimum(np.cumsum(shares), FEW), prepend=0.0)
     return float(few @ sizes) / max(float(shares @ sizes), 1e-300)
+
+
+def _close_together(column: Column) -> tuple[float, float] | None:
+    """Between which numbers nearly all lie, by the paid law, where few bins of many values hold them."""
+    law = column.within
+    if law is None or column.kind != "numeric" or column.source("bounds") != "discovered":
+        return None
+    below = np.cumsum(law.weights) / sum(law.weights)
+    first, last = (int(np.searchsorted(below, share)) for share in (FEW / 2, 1 - FEW / 2))
+    low, high = float(law.edges[first]), float(law.edges[last + 1])
+    bounds = replace(column, edges=(column.edges[0], column.edges[-1]), within=None)
+    narrow = np.array(narrow_edges(bounds, "auto", NARROW))
+    start, end = np.searchsorted(narrow, low, "right") - 1, np.searchsorted(narrow, high)
+    held = narrow[start : end + 1]
+    many = (held[-1] - held[0]) / (len(held) - 1) > VALUES * float(unit_of(column))
+    odd = high <= just_above(column, low) or max(abs(low), abs(high)) < NEAR
+    return (low, high) if len(held) - 1 <= CLOSE and many and not odd else None
 
 
 def _at_bounds(column: Column) -> Iterator[tuple[float, float]]:

@@ -282,6 +282,22 @@ def test_numbers_below_the_grid_of_bounds_are_named(top: float, said: bool) -> N
     assert any("too close to 0" in line for line in missed(release)) == said
 
 
+@pytest.mark.parametrize(("middle", "said"), [(1.6e9, True), (1_500, False), (3e7, False)])
+def test_numbers_in_a_small_part_of_their_bounds_are_named(middle: float, said: bool) -> None:
+    """Seconds of ten days since 1970; years, of which each is a bin; amounts over two powers of ten."""
+    rng = np.random.default_rng(5)
+    spread = {1.6e9: 1e6, 1_500: 25, 3e7: 1e7}[middle]
+    numbers = np.abs(rng.normal(middle, spread, 6_000)).astype(int)
+    frame = pl.DataFrame({"a": numbers, "b": ["x", "y"] * 3_000})
+    method = gb.AdaptiveGibbs(epsilon=10, delta=1e-6)
+
+    release = gb.synthesize(
+        frame, gb.Discovery(["a", "b"], gb.Unit()), method, rows=50, ledger=gb.Ledger.ephemeral()
+    )
+
+    assert any("a: nearly all numbers lie between" in line for line in missed(release)) == said
+
+
 @pytest.mark.parametrize(("spread", "said"), [(0.5, False), (2.5, True)])
 @pytest.mark.slow
 def test_a_sum_that_few_rows_hold_is_named(spread: float, said: bool) -> None:
