@@ -91,6 +91,7 @@ def within(found: np.ndarray) -> bool:
     return bool(low < float((found**2).sum()) < high)
 
 
+@pytest.mark.slow
 def test_the_covariance_is_that_of_the_records_with_the_error_that_is_stated() -> None:
     found = errors(20)
 
@@ -109,6 +110,7 @@ def test_the_law_of_the_error_catches_counts_of_other_noise() -> None:
         assert not within(errors(20))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [4000, 40_000])
 def test_they_cost_a_fiftieth_at_most_and_all_is_spent(rows: int) -> None:
     bought: list[Any] = []

@@ -161,6 +161,7 @@ def test_scores_that_are_kept_are_zero_once_the_records_are_closed() -> None:
     assert not kept[0].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [5, 8, 12])
 def test_a_budget_does_not_end_on_a_few_tables(
     columns: int, monkeypatch: pytest.MonkeyPatch

@@ -113,6 +113,7 @@ def test_the_score_is_the_mean_distance_from_independence_less_the_threshold() -
     assert scores == pytest.approx([sum(far) / 3 - least, least - sum(far) / 3], abs=0.002)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "relation", "honest"),
     [
@@ -212,6 +213,7 @@ def test_tied_columns_have_a_fifth_spent_on_single_columns() -> None:
     assert prices[1] > 3 * prices[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "epsilon"), [(20_000, 1.0), (20, 1.0)])
 def test_many_records_are_not_looked_at_nor_those_that_noise_blurs(
     rows: int, epsilon: float

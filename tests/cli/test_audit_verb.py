@@ -39,6 +39,7 @@ def run(
     return audit_verb.run(flags, out, ScreenFlags(json=json, quiet=quiet))
 
 
+@pytest.mark.slow
 def test_a_sound_method_exits_0_and_the_last_line_is_the_verdict(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

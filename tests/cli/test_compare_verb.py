@@ -63,6 +63,7 @@ def test_a_study_is_run_shown_and_written(study: Path, cli: Any) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_json_is_one_document_and_the_second_start_changes_nothing(study: Path, cli: Any) -> None:
     call = ("compare", "--config", study / "study.toml", "--out", study / "out", "--json")
 
@@ -95,6 +96,7 @@ def test_A_the_configuration_of_the_risk_utility_page_is_read() -> None:
     assert set(plan.settings["keys"]) < set(schema.names)
 
 
+@pytest.mark.slow
 def test_a_study_reads_text_as_its_file_says_and_flags_say_last(study: Path, cli: Any) -> None:
     records = study / "records.csv"
     records.write_text(records.read_text().replace(",", ";"))

@@ -116,6 +116,7 @@ def test_quiet_prints_the_last_line_and_json_one_document(
     assert "no ledger has charged" in document["facts"]["notice"]
 
 
+@pytest.mark.slow
 def test_the_report_and_its_numbers_are_written_for_the_owner_alone(
     asked: EvaluateFlags, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -82,6 +82,7 @@ def work(home: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("name", TABLES)
 def test_D_no_verb_shows_a_cell_of_a_table_without_its_header(

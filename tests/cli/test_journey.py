@@ -383,6 +383,7 @@ def test_dropped_lines_are_counted_and_reported(cli: Cli, work: Path) -> None:
     assert dropped.err.startswith("warning: Dropped: ")
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_when_stdin_is_no_terminal(program: Cli, work: Path) -> None:
     for line in (["synthesize", "in.csv"], ["ledger", "cap", "in.csv"]):
         done = program(*line)
@@ -544,6 +545,7 @@ def test_a_release_is_written_for_a_group_that_reads_it(cli: Cli, work: Path) ->
     assert Path("five.csv").stat().st_mode & 0o777 == 0o640
 
 
+@pytest.mark.slow
 def test_a_release_that_is_made_again_says_that_it_is_free(cli: Cli, work: Path) -> None:
     spend = ("synthesize", "in.csv", "--schema", "schema.toml", "-e", "1", "-d", "1e-6", *QUICK)
     first = cli(*spend, "-o", "one")

@@ -114,6 +114,7 @@ def _paths(folder: Path) -> Iterator[tuple[object, ...]]:
         yield "synthesize", folder / name, "--schema", every, *spend
 
 
+@pytest.mark.slow
 def test_m1_no_error_path_shows_or_keeps_a_cell(cli: Cli, places: Path, tmp_path: Path) -> None:
     failed = 0
     for line in _paths(places):

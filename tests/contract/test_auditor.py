@@ -31,10 +31,14 @@ LONG = (  # the contract audits them, with more fits, which take long
     "adaptive_gibbs",
     "block_pegs",
     "cdf",
+    "dp_prior",
+    "exponential_pegs",
     "paid_bins",
     "parallel",
     "per_set",
+    "perturbed_imputation",
     "privbayes",
+    "smoothed_histogram",
 )
 
 
@@ -249,6 +253,7 @@ def test_l_diversity_is_bounded_from_above_and_unperturbed_draws_are_refuted(
     assert against(broken) == {"diversity"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_too_few_runs_to_refute_anything_are_called_so() -> None:
     """Claimed epsilon = 8: four runs of each part cannot show more than that."""
@@ -293,6 +298,7 @@ def test_the_json_document_holds_numbers_and_says_what_each_evidence_means() -> 
     assert document["self_test"]["flagged"] in (True, False)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_the_last_line_states_verdict_claim_bound_and_effort() -> None:
     line = str(audit("laplace", params={"relation": "add_remove"}, runs=8)).splitlines()[-1]

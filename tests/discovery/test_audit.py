@@ -33,7 +33,7 @@ from tests.discovery.conftest import PLENTY, engine_of
 
 LEVEL = 1e-6
 RUNS = 1000  # on each of two neighbors, for each of two units
-FEW_RUNS = 150  # enough for a saboteur
+FEW_RUNS = 100  # enough for a saboteur
 ROWS = 200
 UNITS = (Unit(), Unit("person", "id", 5))
 RHO = Fraction(1, 8)

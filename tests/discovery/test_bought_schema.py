@@ -189,6 +189,7 @@ def test_what_is_left_is_divided_without_a_rest_and_no_noise_is_above_the_plan(r
             assert bought[0].threshold <= bought[-1].threshold
 
 
+@pytest.mark.slow
 def test_what_kinds_do_not_need_again_is_for_levels_and_bounds_and_adds_up() -> None:
     known = Discovery(tuple(visits(1).columns), Unit())
     parts = Parts(Fraction(1), Fraction(1, 10**9), known, "add_remove")

@@ -268,6 +268,7 @@ def test_large_numbers_with_more_places_than_a_float_has_there_are_released(
     assert release.sets[0]["a"].mean() == pytest.approx(amounts.mean(), rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("top", "said"), [(1e-12, True), (1e-7, True), (1e-3, False)])
 def test_numbers_below_the_grid_of_bounds_are_named(top: float, said: bool) -> None:
     frame = pl.DataFrame(
@@ -282,6 +283,7 @@ def test_numbers_below_the_grid_of_bounds_are_named(top: float, said: bool) -> N
     assert any("too close to 0" in line for line in missed(release)) == said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("middle", "said"), [(1.6e9, True), (1_500, False), (3e7, False)])
 def test_numbers_in_a_small_part_of_their_bounds_are_named(middle: float, said: bool) -> None:
     """Seconds of ten days since 1970; years, of which each is a bin; amounts over two powers of ten."""

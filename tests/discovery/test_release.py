@@ -27,6 +27,7 @@ def data(home: Path) -> Path:  # noqa: F811
     return Path("visits.csv")
 
 
+@pytest.mark.slow
 def test_one_command_makes_a_release_that_verify_accepts(cli: Cli, data: Path) -> None:  # noqa: F811
     done = cli("synthesize", data, *PERSON, *BUDGET, "--out", "release")
 
@@ -258,6 +259,7 @@ def test_a_schema_that_was_bought_before_is_named_beside_a_total_that_does_not_h
         gb.verify(tmp_path / "later")
 
 
+@pytest.mark.slow
 def test_bins_are_paid_for_by_the_release_that_cuts_them_and_not_by_the_next(
     tmp_path: Path,
 ) -> None:

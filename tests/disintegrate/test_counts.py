@@ -207,6 +207,7 @@ def test_many_small_tables_are_cut_into_passes_that_fit_the_cache() -> None:
         assert np.array_equal(one.cells.values, two.cells.values)
 
 
+@pytest.mark.slow
 def test_the_kernels_keep_one_version_for_each_type_of_code() -> None:
     from gibbous.disintegrate import count_kernels
 

@@ -113,6 +113,7 @@ def test_each_type_of_code_goes_through_the_disk(top: int, tmp_path: Path) -> No
     assert [as_dict(c) for c in got] == [count(c, codes) for c in contexts]
 
 
+@pytest.mark.slow
 def test_a_thousand_columns_and_pairs_of_them_are_counted_in_one_pass(tmp_path: Path) -> None:
     rng = np.random.default_rng(12)
     schema = schema_of([3] * 1_000)

@@ -52,6 +52,7 @@ def assert_round_trip(column: Column, values: list[object], dtype: pl.DataType |
     assert (encode(through_csv(back, schema), schema).values == codes.values).all()
 
 
+@pytest.mark.slow
 @given(st.lists(texts, min_size=1, max_size=6, unique=True), st.booleans())
 def test_text_levels_come_back_letter_by_letter(levels: list[str], missing: bool) -> None:
     column = Column("a", "nominal", tuple(levels), missing=missing)
@@ -83,6 +84,7 @@ def test_a16_whole_number_levels_come_back_exactly(levels: list[int]) -> None:
     assert_round_trip(Column("a", "ordinal", tuple(levels)), levels, pl.Int64)
 
 
+@pytest.mark.slow
 @given(st.lists(numbers, min_size=1, max_size=6, unique=True))
 def test_number_levels_come_back_exactly(levels: list[float]) -> None:
     assert_round_trip(Column("a", "ordinal", tuple(levels)), levels, pl.Float64)

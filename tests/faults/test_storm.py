@@ -27,13 +27,13 @@ SABOTEURS = {
     saboteurs.believes_a_failed_commit: ("tables", "fsync"),
 }
 SHARES = {
-    "tables": 140,
-    "rows": 120,
-    "replaced": 80,
-    "redrawn": 60,
-    "resumed": 50,
-    "further": 60,
-    "cap": 190,
+    "tables": 100,
+    "rows": 175,
+    "replaced": 50,
+    "redrawn": 25,
+    "resumed": 25,
+    "further": 35,
+    "cap": 290,
 }
 
 

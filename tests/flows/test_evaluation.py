@@ -213,6 +213,7 @@ def test_a_table_without_people_is_refused(geography: Geography) -> None:
         evaluate_flows(random_flows(1), none, geography)
 
 
+@pytest.mark.slow
 def test_findings_about_flows_have_a_place_in_the_internal_report(
     geography: Geography, tmp_path: Path
 ) -> None:

@@ -63,6 +63,7 @@ def test_the_public_report_maps_synthetic_people_alone_with_all_their_numbers(
     assert INTERNAL not in text
 
 
+@pytest.mark.slow
 def test_the_internal_report_has_real_people_beside_them(flows: Path, tmp_path: Path) -> None:
     geography = load_geography(flows / "geography.toml")
     found = gb.evaluate(flows / "flows.csv", flows / "release", geography)

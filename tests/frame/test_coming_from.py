@@ -116,6 +116,7 @@ def test_the_script_for_smartnoise_runs_with_its_import_line_changed(home: Path)
     assert len(gb.releases()) == 1
 
 
+@pytest.mark.slow
 def test_what_sdv_does_with_metadata_and_rows_is_done(tmp_path: Path) -> None:
     metadata = sdv.Metadata.detect_from_dataframe(ROWS, "stays")
     metadata.set_primary_key("id")

@@ -64,6 +64,7 @@ def _pages(slow: bool) -> list[object]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", _pages(slow=False))
 def test_A_commands_of_the_page_run(
     page: Path, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

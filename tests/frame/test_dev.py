@@ -190,6 +190,7 @@ def test_lower_bounds_allow_the_pinned_versions() -> None:
     assert not wrong
 
 
+@pytest.mark.slow
 def test_a_run_with_too_few_tests_fails(tmp_path: Path) -> None:
     (tmp_path / "test_lonely.py").write_text("def test_passes() -> None:\n    assert True\n")
 
@@ -200,6 +201,7 @@ def test_a_run_with_too_few_tests_fails(tmp_path: Path) -> None:
     assert "1 passed" in done.stdout.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_run_without_tests_fails(tmp_path: Path) -> None:
     done = _pytest(str(tmp_path))
 

@@ -171,6 +171,7 @@ def test_naming_a_schema_loads_no_heavy_library() -> None:
     assert not set(HEAVY) & loaded
 
 
+@pytest.mark.slow
 def test_g6_importing_every_module_leaves_global_random_state_alone() -> None:
     code = (
         "import importlib, pkgutil, random, numpy\n"

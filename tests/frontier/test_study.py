@@ -129,6 +129,7 @@ def test_a_method_without_a_claim_has_no_place_on_the_epsilon_axis() -> None:
         Study(rows).ru_map("epsilon_proven", "tv2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["svg", "html", "json", "png"])
 def test_a_map_is_written_in_every_form(tmp_path: Path, ending: str) -> None:
     path = study(public_data=True).ru_map("epsilon_proven", "tv2").save(tmp_path / f"map.{ending}")

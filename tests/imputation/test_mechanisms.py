@@ -149,6 +149,7 @@ def test_imputation_keeps_pairs_and_a_small_budget_keeps_nothing() -> None:
         assert np.abs(pairs(far.values, i, j) - own).sum() / 2 > 0.15
 
 
+@pytest.mark.slow
 def test_posterior_draws_fit_each_set_to_records_drawn_anew(monkeypatch: Any) -> None:
     """One fit of its own a set, each to as many records, none of which is new; without it one fit for all."""
     seen: list[Records] = []

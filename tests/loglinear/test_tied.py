@@ -91,6 +91,7 @@ def far_after(targets: list[Target], fits: int) -> float:
     return float(np.mean([np.abs(n / chains.count - np.diag(base)).sum() / 2 for n in counted]))
 
 
+@pytest.mark.slow
 def test_slack_keeps_noise_that_contradicts_itself_from_spoiling_a_long_fit() -> None:
     _, _, noisy = copies()
     bare = [replace(target, slack=None) for target in noisy]
@@ -142,6 +143,7 @@ def gaps_of(sizes: tuple[int, ...], targets: list[Target], steps: int) -> list[f
     return found
 
 
+@pytest.mark.slow
 def test_many_columns_that_are_tied_by_one_fact_are_fitted_without_leaving_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -30,6 +30,7 @@ def test_every_built_in_method_has_a_page(name: str) -> None:
         assert f"`{info.name}`" in text, info.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
 def test_the_first_example_runs_and_prints_what_it_says(page: Path) -> None:
     text = page.read_text()

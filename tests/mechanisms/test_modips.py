@@ -48,6 +48,7 @@ from tests.mechanisms.numeric_records import (
 NEARLY = 1 - Fraction(1, 10**8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", ["optimal", "equal", "nonsplit"])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_purchases_are_the_planned_parts_and_their_sum_is_the_claim(

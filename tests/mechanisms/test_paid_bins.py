@@ -30,7 +30,7 @@ from gibbous.privacy.calibrate.gdp import mu_squared_for
 from gibbous.privacy.curator import Curator
 from gibbous.privacy.noise import gaussian_for
 from gibbous.sampling.sample import sample
-from gibbous.structure.fine_bins import counted_edges, finer_edges
+from gibbous.structure.fine_bins import CELLS, CUT, counted_edges, finer_edges
 from gibbous.write.release_digest import digest_of
 from tests.blinded import blinded
 
@@ -113,6 +113,7 @@ def test_counts_and_method_cost_together_what_the_method_costs(method: Any, rela
     assert isinstance(found, Tables)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_gaussian_methods_give_a_share_of_their_whole(relation: Any) -> None:
     one = PaidBins(gb.NoisyPegs(epsilon=1, delta=1e-6, relation=relation), share=0.25)
@@ -126,6 +127,7 @@ def test_gaussian_methods_give_a_share_of_their_whole(relation: Any) -> None:
     assert whole * Fraction(99, 100) < sum(claim.mu_squared for claim in spent) <= whole
 
 
+@pytest.mark.slow
 def test_bins_hold_about_as_many_records_each_and_numbers_follow_the_narrow_counts() -> None:
     ledger = gb.Ledger.ephemeral()
     one = PaidBins(gb.Laplace(epsilon=90), bins=8, columns=("cost",), grid="log", share=0.5)
@@ -227,6 +229,7 @@ def test_cut_points_of_raw_counts_are_seen_by_the_blind_run(monkeypatch: Any) ->
     assert blind(1) != blind(40)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [gb.Laplace(), gb.NoisyPegs()], ids=lambda m: m.about.name)
 def test_counts_that_nobody_charges_are_refused_by_the_curator(
     method: Any, monkeypatch: Any
@@ -315,6 +318,7 @@ def test_a_budget_that_leaves_no_noise_at_all_is_ordinary() -> None:
     assert found.schema["cost"].bins == 4
 
 
+@pytest.mark.slow
 def test_one_bin_and_the_schemas_own_bins_are_possible() -> None:
     whole, _ = run(PaidBins(gb.Laplace(), bins=1, columns=("cost",)))
     own, _ = run(PaidBins(gb.Laplace(epsilon=50), bins=2, grid="schema"))
@@ -390,6 +394,21 @@ def test_the_price_of_both_counts_covers_every_pair_of_neighbors(relation: Any) 
     assert worst / (2 * (noise.sigma / 2) ** 2) > Fraction(1, 50)  # half the noise does not
 
 
+@pytest.mark.parametrize("decimals", [6, None])
+def test_of_very_many_bins_with_rows_those_with_most_are_cut(decimals: int | None) -> None:
+    """A column of many rows may fill all parts of the second look: their number bounds time and cells."""
+    column = Column("x", "numeric", edges=(0, 65_536), decimals=decimals)
+    narrow = tuple(float(edge) for edge in range(65_537))
+    counts = 100.0 + np.arange(65_536) % 7
+
+    fine = np.array(finer_edges(column, narrow, counts, 1.0))
+    parts = np.histogram(fine[:-1], narrow)[0]
+
+    assert (parts > 1).sum() == CUT
+    assert parts.max() == CELLS // CUT
+    assert counts[parts > 1].min() == counts.max()
+
+
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_three_looks_cost_what_is_spent_on_them(relation: Any) -> None:
     """Brute force: a row is in one cell of each look, whose distances are priced with its own noise."""
@@ -418,6 +437,7 @@ def test_three_looks_cost_what_is_spent_on_them(relation: Any) -> None:
     assert budget * Fraction(999, 1000) < price <= budget
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decimals", [6, None])
 def test_heaps_of_long_decimals_come_back_to_the_last_place(decimals: int | None) -> None:
     """Values of a thousand rows among ten million: two looks end a ten-thousandth beside them."""

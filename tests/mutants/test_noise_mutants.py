@@ -48,6 +48,7 @@ def less_noise(factor: Fraction) -> tuple[object, str, Any]:
     return (entropy, "_sampler", lambda law, scale: honest(law, scale * factor))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_m01_halved_noise(name: str) -> None:
     killed(lambda: audit_noise(name), faults(less_noise(Fraction(1, 2))))
@@ -71,6 +72,7 @@ def test_m02_a_tenth_less_noise_is_seen_in_the_tables_of_a_method(name: str) -> 
     killed(lambda: audit_noise(name, 1500), faults(less_noise(Fraction(9, 10))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["laplace", "noisy_pegs"])
 def test_m03_noise_skipped_for_the_last_column(name: str) -> None:
     honest = curator.Curator.noisy_counts

@@ -170,6 +170,7 @@ def test_m16_reset_left_out() -> None:
     killed(block_repeats, faults((rows, "RESET_AT_VISIT", False)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_m16_m25_blocks_priced_without_the_second_key_of_a_replaced_record(relation: Any) -> None:
     """Exact loss ln 5 = 1.609 against a price of 1.386."""

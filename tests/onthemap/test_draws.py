@@ -414,6 +414,7 @@ def test_squares_are_as_wide_as_their_share_of_the_distance_and_heed_reach() -> 
     assert len(np.unique(found)) < 450
 
 
+@pytest.mark.slow
 def test_squares_move_commutes_less_than_virtual_people_everywhere_do() -> None:
     draws = np.random.default_rng(7)
     lat, lon = draws.uniform(38, 48, 400), draws.uniform(-105, -80, 400)

@@ -100,6 +100,7 @@ def test_the_statement_for_the_whole_table_needs_more_virtual_records() -> None:
     assert table > each
 
 
+@pytest.mark.slow
 def test_plans_state_the_share_of_virtual_people_where_domains_are_their_own() -> None:
     draws = np.random.default_rng(2)
     here = places(np.arange(300), draws.uniform(44, 46, 300), draws.uniform(-94, -92, 300))

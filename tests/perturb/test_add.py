@@ -149,6 +149,7 @@ def test_the_loss_of_one_draw_is_bounded_and_attained_by_enumeration(alpha: str)
     assert not covers(add.epsilon * Fraction(9999, 10000), worst)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("rows", [2, 5])
 def test_a_unit_of_several_rows_costs_less_than_as_many_units(

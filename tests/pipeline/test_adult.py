@@ -21,6 +21,7 @@ METHODS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_a_package_of_adult_is_verified_and_inside_the_schema(
     name: str, shared_data: Path, tmp_path: Path

@@ -161,6 +161,7 @@ def test_nothing_is_charged(folder: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert not list((tmp_path / "home").glob("*ledger*"))
 
 
+@pytest.mark.slow
 def test_the_same_tables_and_seed_give_the_same_rows(folder: Path, release: gb.Release) -> None:
     again = gb.from_tables(folder, SCHEMA, seed=1)
 
@@ -252,6 +253,7 @@ def test_what_does_not_fit_is_refused_in_a_sentence(tmp_path: Path, wrong: str) 
         gb.from_tables(tables, SCHEMA)
 
 
+@pytest.mark.slow
 def test_the_command_says_whose_price_it_is_and_that_nothing_was_charged(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

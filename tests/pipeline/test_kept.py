@@ -203,6 +203,7 @@ def _pays_with_what_is_spent(
     return self._hold
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "broken",
     [("take", _buys_again), ("hold", _pays_with_what_is_spent)],

@@ -29,6 +29,7 @@ def modes(folder: Path) -> tuple[set[int], set[int]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "files", "folders"),
     [({}, 0o600, 0o700), ({"mode": 0o640}, 0o640, 0o750), ({"mode": "0644"}, 0o644, 0o755)],

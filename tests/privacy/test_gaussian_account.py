@@ -221,6 +221,7 @@ def test_the_choices_of_both_accounts_are_equally_good() -> None:
     assert split.ones_noise.info().scale < other.ones_noise.info().scale
 
 
+@pytest.mark.slow
 def test_combinators_whose_runs_and_whole_take_other_accounts_are_added_up_in_one() -> None:
     """Few tables and a large epsilon: the whole is cheaper in rho, a fifth of it in mu."""
     for epsilon in (8.0, 20.0, 40.0, 90.0):

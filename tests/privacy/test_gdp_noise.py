@@ -33,6 +33,7 @@ def covers_closely(sigma):
     return truth <= ours and mp.mpf("0.99") * ours < truth and ours <= truth * mp.mpf("1.0002")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", brute.SIGMAS[::6], ids=lambda s: f"{float(s):g}")
 def test_constant_covers_brute_force_and_one_percent_less_does_not(sigma):
     assert covers_closely(sigma)

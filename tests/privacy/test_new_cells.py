@@ -62,6 +62,7 @@ def test_the_sum_over_a_split_is_largest_at_one_of_its_two_ends(rows: int) -> No
     assert most[rows] <= delta <= most[rows] * Fraction(1_000_001, 1_000_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_price_of_kept_texts_covers_the_exact_divergence(relation: str) -> None:
     noise = Thresholded(Gaussian(Fraction(SIGMA)), THRESHOLD)

@@ -246,6 +246,7 @@ def test_an_excel_file_that_unpacks_too_large_is_refused(tmp_path: Path) -> None
     assert "256 MB" in caught.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["sav", "dta"])
 def test_labels_of_spss_and_stata_are_declared(ending: str, tmp_path: Path) -> None:
     need("formats extra")
@@ -276,6 +277,7 @@ def test_labels_of_spss_and_stata_are_declared(ending: str, tmp_path: Path) -> N
     assert ("SPSS" in draft.notes.get("sex", "")) == (ending == "sav")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["sav", "dta", "sas7bdat", "xpt", "por"])
 def test_a_statistical_file_of_noise_is_refused(ending: str, tmp_path: Path) -> None:
     need("formats extra")
@@ -335,6 +337,7 @@ def test_texts_of_a_codebook_arrive_on_one_line_and_without_control_characters()
     assert len(column.note) == 5_000
 
 
+@pytest.mark.slow
 def test_a_dictionary_that_stops_the_reader_is_refused_in_a_sentence(tmp_path: Path) -> None:
     """ReadStat ends its process with a signal on this file, which fuzzing found."""
     need("formats extra")

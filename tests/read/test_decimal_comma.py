@@ -51,6 +51,7 @@ def test_another_mark_is_refused() -> None:
         ReadOptions(decimal=";")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [["--unit", "row", "--header-is-public"], []])
 def test_a_file_with_commas_becomes_numbers_with_and_without_a_schema(
     cli: Cli,  # noqa: F811

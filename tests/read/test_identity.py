@@ -175,6 +175,7 @@ def keeps(
     return name(source, schema_of(table, how), ReadOptions(sep=how.sep)) == name_of(table, KEY)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(table=tables(), how=writings)
 def test_C_any_writing_reading_and_schema_gives_the_name_computed_row_by_row(
@@ -211,6 +212,7 @@ def test_C_every_engine_gives_that_name(
     assert found == {(name_of(table, KEY), fingerprint(frame_of(table), KEY).columns)}
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(table=tables(), data=st.data())
 def test_C_a_changed_value_row_or_column_changes_the_name(

@@ -62,6 +62,7 @@ def test_E_a_changed_report_is_refused(
         verify(folder)
 
 
+@pytest.mark.slow
 def test_E_charts_that_were_drawn_with_other_fonts_are_said_to_be_unchecked(
     reported: Path, tmp_path: Path
 ) -> None:
@@ -72,6 +73,7 @@ def test_E_charts_that_were_drawn_with_other_fonts_are_said_to_be_unchecked(
     assert "drawn with other fonts" in report.gaps[0]
 
 
+@pytest.mark.slow
 def test_E_a_report_of_another_version_is_said_to_be_unchecked(
     reported: Path, tmp_path: Path
 ) -> None:

@@ -74,6 +74,7 @@ def test_a_page_asks_for_nothing_outside_itself(pages: dict[str, Page], audience
     assert "default-src 'none'" in str(policy[0]["content"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("audience", ["public", "internal"])
 def test_hostile_names_are_shown_as_they_are(pages: dict[str, Page], audience: str) -> None:
     text = html_page.html(pages[audience])

@@ -50,6 +50,7 @@ def test_the_public_report_states_the_guarantee_and_the_ledger_entry(nasty: Path
         assert words in text
 
 
+@pytest.mark.slow
 def test_the_public_report_shows_the_noisy_counts_as_they_were_published(tmp_path: Path) -> None:
     release = hostile_findings.nasty_release(
         tmp_path / "r", gb.NoisyPegs(epsilon=2, delta=1e-6, parents=0)
@@ -126,6 +127,7 @@ def test_without_a_guarantee_nothing_is_said_to_be_protected(
         assert claim not in text
 
 
+@pytest.mark.slow
 def test_a_threshold_and_a_single_table_are_told(tmp_path: Path) -> None:
     small = gb.Schema(tuple(gb.Column(name, "binary", levels=("n", "y")) for name in "ab"))
     frame = pl.DataFrame({"a": ["n", "y"] * 200, "b": ["n"] * 400})
@@ -143,6 +145,7 @@ def test_a_threshold_and_a_single_table_are_told(tmp_path: Path) -> None:
     assert ["just above the threshold is too large" in text for text in shown] == [False, True]
 
 
+@pytest.mark.slow
 def test_inferred_facts_are_named_as_a_gap(tmp_path: Path) -> None:
     schema = gb.Schema.infer(hostile_findings.nasty_frame())
     gb.synthesize(hostile_findings.nasty_frame(), schema, gb.NoisyPegs(epsilon=1, delta=1e-6), seed=1,
@@ -190,6 +193,7 @@ def test_the_report_goes_into_the_release_which_stays_whole(release: Path) -> No
     assert release_report.into_release(release, overwrite=True).read_bytes() == first
 
 
+@pytest.mark.slow
 def test_a_changed_report_is_found_by_verify(release: Path) -> None:
     path = release_report.into_release(release)
     path.write_text(path.read_text().replace("epsilon", "nothing"))
@@ -208,6 +212,7 @@ def test_a_damaged_release_gets_no_report(release: Path) -> None:
     assert [p.name for p in release.parent.iterdir()] == ["release"]
 
 
+@pytest.mark.slow
 def test_a_failure_while_writing_leaves_the_old_release(
     release: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -377,6 +382,7 @@ def test_evaluate_gives_findings_that_write_their_report(nasty: Path, tmp_path: 
     assert twin["findings"][1]["value"] == found["tv2"].value
 
 
+@pytest.mark.slow
 def test_the_internal_report_begins_with_scores_and_what_is_furthest(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     names = [f"c{i:02}" for i in range(12)]
@@ -478,6 +484,7 @@ def test_the_words_keep_the_case_of_names(tmp_path: Path) -> None:
     assert "AGE" in words["What it promises."]
 
 
+@pytest.mark.slow
 def test_a_release_in_memory_needs_a_place_for_its_report(tmp_path: Path) -> None:
     release = gb.synthesize(
         hostile_findings.nasty_frame(), hostile_findings.nasty_schema(), gb.NoisyPegs(epsilon=1, delta=1e-6),

@@ -26,6 +26,7 @@ def _run(
     report_verb.run(page, ReportFlags(**options), ReadingFlags(), screen or ScreenFlags(json=True))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_the_public_report_goes_into_the_release(
     release: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -177,6 +177,7 @@ def test_a_wrong_rule_table_says_what_is_wrong(tmp_path: Path, rule: str, senten
         load_schema(tmp_path / "schema.toml")
 
 
+@pytest.mark.slow
 def test_zeros_of_a_model_are_codes_that_no_row_that_keeps_the_rules_has(folder: Path) -> None:
     """By hand: ages below 15 are bins 0, 1 and 2; a map is left to the decoding."""
     schema = with_zeros(load_schema(folder / "schema.toml"))

@@ -84,6 +84,7 @@ def test_the_exact_law_of_a_pick_keeps_epsilon_and_that_of_a_saboteur_does_not(
         assert lost(MOVED[relation] / 4, epsilon) > epsilon
 
 
+@pytest.mark.slow
 def test_a_pick_is_drawn_with_the_bound_that_is_stated() -> None:
     schema, rows = dependent_rows(200)
     seen = {}

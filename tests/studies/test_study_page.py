@@ -74,6 +74,7 @@ def test_the_verdicts_of_a_study_follow_its_rows() -> None:
     assert summary(replace(ran, rows=moved).printed()) != summary(ran.printed())
 
 
+@pytest.mark.slow
 def test_a_page_of_a_study_asks_for_nothing_outside_itself(written: Path) -> None:
     text = (written / "study.html").read_text()
     found = Reader(text)

@@ -87,6 +87,7 @@ def test_l3_a_form_of_another_session_is_refused(studio: Any) -> None:
     assert first.send("data/forget", key="").status_code == 403
 
 
+@pytest.mark.slow
 def test_l4_get_changes_nothing(described: Any, folder: Path) -> None:
     visitor = Visitor(described)
     before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}

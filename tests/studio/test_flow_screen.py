@@ -65,6 +65,7 @@ def test_a_destination_is_drawn_by_the_command_and_shown_without_a_script(visito
     assert gb.verify(visitor.studio.place.release).sets == 1  # the map stands beside the release
 
 
+@pytest.mark.slow
 def test_a_board_sees_the_flows_on_their_map_and_the_release_stays_as_it_is(
     visitor: Visitor, tmp_path: Path
 ) -> None:

@@ -72,6 +72,7 @@ def entered(described: Studio) -> Visitor:
     return visitor
 
 
+@pytest.mark.slow
 def test_no_page_keeps_the_ledger_open(entered: Visitor) -> None:
     before = handles()
     for _ in range(15):
@@ -81,6 +82,7 @@ def test_no_page_keeps_the_ledger_open(entered: Visitor) -> None:
     assert handles() == before
 
 
+@pytest.mark.slow
 def test_screens_read_a_ledger_that_is_being_written(entered: Visitor, folder: Path) -> None:
     book = Ledger.open()
     name = book.dataset(str(folder / "people.csv"))
@@ -293,6 +295,7 @@ def test_what_names_say_is_taken_back(described: Studio, folder: Path) -> None:
     assert 'action="/describe/unsuggest"' not in visitor.get("describe").text
 
 
+@pytest.mark.slow
 def test_who_looked_reads_what_the_text_for_a_board_will_say(described: Studio) -> None:
     visitor = Visitor(described)
     warning = "You have looked at results on these records."

@@ -48,6 +48,7 @@ def shares(path: Path) -> Counter[tuple[str, int]]:
     return Counter({cell: n / len(rows) for cell, n in Counter(rows).items()})
 
 
+@pytest.mark.slow
 def test_shares_are_those_that_the_standard_library_counts(released: Studio, folder: Path) -> None:
     found = crossed(folder, "people.csv", "release", ("sex", "income"), ())
 
@@ -63,6 +64,7 @@ def test_shares_are_those_that_the_standard_library_counts(released: Studio, fol
     assert found["distance"] == pytest.approx(distance)
 
 
+@pytest.mark.slow
 def test_records_that_cannot_be_read_are_refused_without_a_value(
     released: Studio, folder: Path
 ) -> None:

@@ -163,6 +163,7 @@ def test_a_part_that_is_not_what_was_noted_is_drawn_again(
     check(tmp_path, whole)
 
 
+@pytest.mark.slow
 def test_a_torn_note_and_files_nobody_noted_are_not_kept(
     tmp_path: Path, whole: dict[str, bytes]
 ) -> None:

@@ -16,6 +16,8 @@ from gibbous.contract.saboteur_audits import applicable, at_epsilon_one, audited
 from gibbous.mechanisms import registry
 
 COUPLED_RUNS = 120  # of one mechanism; over 2,000 for the built-in ones together
+LONG = ("cdf", "imputation", "paid_bins", "parallel", "per_set", "perturbed_imputation")
+"""Built-in mechanisms whose checks take some seconds together; most run other mechanisms inside."""
 
 
 def pytest_generate_tests(metafunc: Any) -> None:
@@ -32,7 +34,9 @@ def pytest_generate_tests(metafunc: Any) -> None:
             ("mechanism", "saboteur"), pairs, ids=[f"{k.about.name}-{s.name}" for k, s in pairs]
         )
     else:
-        metafunc.parametrize("mechanism", kinds, ids=ids)
+        slow = [[pytest.mark.slow] if name in LONG else [] for name in ids]
+        each = [pytest.param(kind, marks=m) for kind, m in zip(kinds, slow, strict=True)]
+        metafunc.parametrize("mechanism", each, ids=ids)
 
 
 @pytest.mark.parametrize("check", list(all_checks()), ids=lambda c: f"{c.group}-{c.name}")

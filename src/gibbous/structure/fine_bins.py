@@ -16,6 +16,7 @@ from gibbous.structure.stretches import stretches
 
 CELLS = 2**16  # of one column, cut finer
 PARTS = 4096  # of one narrow bin
+CUT = CELLS // 16  # narrow bins of one column at most, those with most rows: at least 16 parts each
 VALUES = 256  # whole numbers in so short a range are even in their number
 FILLED = 6.0  # standard deviations of the noise from which on a narrow bin is cut finer
 DECADES = 10_000  # widths of the first narrow bins, where a logarithm needs a scale and has none
@@ -65,16 +66,18 @@ def finer_edges(
     filled = np.flatnonzero((counts[: len(values)] > FILLED * sigma) & (values > 1))
     if not len(filled):
         return narrow
-    most = max(2, min(PARTS, CELLS // len(filled)))
+    filled = np.sort(filled[np.argsort(-counts[filled], kind="stable")[:CUT]])
+    most = min(PARTS, CELLS // len(filled))
     unit, edges = unit_of(column), set(narrow)
     for place in filled.tolist():
-        low, high = exact(narrow[place]), exact(narrow[place + 1])
+        low, high = float(narrow[place]), float(narrow[place + 1])
         if unit:
-            held = round((high - low) / unit)
+            first = exact(low)
+            held = round((exact(high) - first) / unit)
             parts = min(held, most)
-            cuts = (float(low + unit * (part * held // parts)) for part in range(1, parts))
+            cuts = (float(first + unit * (part * held // parts)) for part in range(1, parts))
         else:
-            cuts = iter(np.linspace(float(low), float(high), most + 1)[1:-1].tolist())
+            cuts = iter(np.linspace(low, high, most + 1)[1:-1].tolist())
         edges |= {cut for cut in cuts if low < cut < high}
     return tuple(sorted(edges))
 
