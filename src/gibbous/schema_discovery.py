@@ -185,7 +185,11 @@ def left_out(schema: Schema, known: object) -> Iterator[str]:
     facts, rest = known if isinstance(known, dict) else {}, schema.ignore
     first, last = YEARS[0], YEARS[-1] - 1
     for kind, cells, form in (
-        ("numeric", "numbers below 1e15", "12.50 (3,5 with --decimal ',')"),
+        (
+            "numeric",
+            "numbers below 1e15",
+            "12.50 (3,5 with --decimal ',', $1,234.50 with --amounts)",
+        ),
         ("date", f"days from {first} to {last}", "2024-01-31, or in another form that is read"),
     ):
         named = [name for name in rest if name in facts.get(kind, ())]
@@ -198,7 +202,8 @@ def left_out(schema: Schema, known: object) -> Iterator[str]:
     if rest:
         yield (
             f"left out, since no levels or bounds that enough rows share were found: {', '.join(rest)}. "
-            f"State what is known (--numeric, --days, --levels); or declare a schema, as for days before "
+            "State what is known (--numeric, --days, --levels), and how numbers are written (--amounts reads "
+            "$1,234.50, 12 % and (3.00)); or declare a schema, as for days before "
             f"{first} or after {last}."
         )
 

@@ -94,6 +94,9 @@ class TextFlags:
     sep: Annotated[str, Option("--sep", help="Separator of the CSV input.")] = ","
     encoding: Annotated[str, Option("--encoding", help="Encoding of the CSV input.")] = "utf-8"
     decimal: Annotated[str, Option("--decimal", help="Decimal mark of the CSV input.")] = "."
+    amounts: Annotated[
+        bool, Option("--amounts", help="Read $1,234.50, 12 % and (3.00) of the CSV as numbers.")
+    ] = False
 
     def options(self) -> ReadOptions:
         """The same for the reader, which is a heavy import.

@@ -233,7 +233,8 @@ def _read_as(reading: ReadingFlags) -> str:
         ("--decimal", reading.decimal, "."),
         ("--on-bad-line", reading.on_bad_line, "reject"),
     )
-    return "".join(f" {flag} {show.quoted(v)}" for flag, v, usual in flags if v != usual)
+    given = [f" {flag} {show.quoted(v)}" for flag, v, usual in flags if v != usual]
+    return "".join(given) + " --amounts" * reading.amounts
 
 
 def _columns(schema: Schema) -> None:

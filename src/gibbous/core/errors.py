@@ -36,6 +36,7 @@ _SWITCHES = {
     "passphrase-file": "gibbous.SigningKey",
     "sep": "options=ReadOptions(sep=...)",
     "encoding": "options=ReadOptions(encoding=...)",
+    "amounts": "options=ReadOptions(amounts=True)",
     "on-bad-line": "options=ReadOptions(on_bad_line=...)",
 } | {
     name: f"{name.replace('-', '_')}=True"

@@ -45,6 +45,7 @@ READING: dict[str, tuple[type, ...]] = {
     "sep": (str,),
     "encoding": (str,),
     "decimal": (str,),
+    "amounts": (bool,),
     "on_bad_line": (str,),
 }
 

@@ -30,8 +30,10 @@ ENCODINGS = {
     "cp1252": "cp1252",
     "windows-1252": "cp1252",
 }
-_COMMA = r"^\s*[+-]?([0-9]{1,3}(\.[0-9]{3})+(,[0-9]+)?|[0-9]*,[0-9]+)\s*$"
+_COMMA = r"^[+-]?([0-9]{1,3}(\.[0-9]{3})+(,[0-9]+)?|[0-9]*,[0-9]+)$"
 """Numbers whose decimal mark is a comma, with or without points between thousands."""
+_BETWEEN = r"'’ \x{a0}\x{202f}"
+"""What stands between thousands, beside the mark that is none of decimals."""
 _CANDIDATES = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}
 
 
@@ -53,6 +55,8 @@ class ReadOptions:
             lines; they are counted, and reported as a `DroppedLines` warning.
         decimal: "." or ",". With a comma, cells such as 987,00 and 1.234,50 (points between
             thousands) are read as 987.00 and 1234.50, and 1.234 as 1234; other cells stay as they are.
+        amounts: read $1,234.50, 1 234.50, 12.5 % and (3.00) as 1234.50, 1234.50, 12.5 and -3.00: signs of
+            currencies and percent, signs between thousands, and brackets for what is below 0.
     """
 
     sep: str = ","
@@ -61,6 +65,7 @@ class ReadOptions:
     max_columns: int = 2_000
     on_bad_line: Literal["reject", "drop"] = "reject"
     decimal: str = "."
+    amounts: bool = False
 
     def __post_init__(self) -> None:
         if self.sep in ("\\t", "tab"):
@@ -146,8 +151,7 @@ def csv_slices(
         _report(bad, len(names), rows, options)
         file.seek(0)
         _, again = _records(file, path, sep, options, expected)
-        written = _pointed if options.decimal == "," else lambda frame: frame
-        parsed = (written(_parsed(piece, good, names, sep, null)) for piece, good in again)
+        parsed = (_plain(_parsed(piece, good, names, sep, null), options) for piece, good in again)
         yield names, rows, parsed if rows else iter([_no_rows(names)])
 
 
@@ -282,13 +286,31 @@ def _parsed(piece: Piece, good: np.ndarray, names: list[str], sep: str, null: st
     return frame.with_columns(pl.when(text != pl.lit(null)).then(text) for text in filled)
 
 
-def _pointed(frame: pl.DataFrame) -> pl.DataFrame:
-    """Numbers with a decimal comma as they are written with a point; other cells stay."""
+def _plain(frame: pl.DataFrame, options: ReadOptions) -> pl.DataFrame:
+    """Numbers as no kind reads them, in plain digits with a point; other cells stay."""
     import polars as pl
 
-    cell = pl.all()
-    plain = cell.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
-    return frame.with_columns(pl.when(cell.str.contains(_COMMA)).then(plain).otherwise(cell))
+    if options.decimal == "." and not options.amounts:
+        return frame
+    cell, point = pl.all().str.strip_chars(), options.decimal
+    hit = cell.str.contains(_amount(point) if options.amounts else _COMMA)
+    hit &= cell.str.contains(r"[^0-9.+-]" if point == "." else r"[^0-9+-]")
+    digits = cell.str.replace_all(f"[^0-9{point}]", "").str.replace(",", ".", literal=True)
+    signed = (
+        pl.when(cell.str.contains(r"[(-]")).then(digits.str.replace("^", "-")).otherwise(digits)
+    )
+    return frame.with_columns(pl.when(hit).then(signed).otherwise(pl.all()))
+
+
+def _amount(point: str) -> str:
+    """All of a cell: a number whose thousands may be apart, with a sign of what it counts, or in brackets."""
+    from gibbous.read.text_forms import MARK
+
+    between = _BETWEEN + ("." if point == "," else ",")
+    whole = rf"(?:[0-9]{{1,3}}(?:[{between}][0-9]{{3}})+|[0-9]+)"
+    number = rf"(?:{whole}(?:[{point}][0-9]*)?|[{point}][0-9]+)"
+    signed = rf"(?:[+-]?\s*{MARK}?\s*|{MARK}?\s*[+-]?){number}\s*{MARK}?"
+    return rf"^(?:{signed}|\({MARK}?\s*{number}\s*{MARK}?\))$"
 
 
 def _report(bad: _Bad, columns: int, rows: int, options: ReadOptions) -> None:

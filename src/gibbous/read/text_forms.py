@@ -18,7 +18,7 @@ NOTHING: Final = ("na", "n/a", "#n/a", "nan", "null", ".", "-", "--", "?", "")
 MAYBE: Final = ("none", "nil", "missing", "unknown")
 MONTHS: Final = r"[A-Za-z]{3,9}"
 _CORE = r"[0-9]{1,3}(?:[.,'’_ \x{a0}\x{202f}]?[0-9]{3})*(?:[.,][0-9]+)?"
-_MARK = r"(?:[$€£¥₹%‰°]|USD|EUR|GBP|CHF|CAD|AUD|JPY|CNY|INR|BRL|SEK|NOK|DKK|PLN|CZK)"
+MARK: Final = r"(?:[$€£¥₹%‰°]|USD|EUR|GBP|CHF|CAD|AUD|JPY|CNY|INR|BRL|SEK|NOK|DKK|PLN|CZK)"
 _UNIT = (
     r"(?: ?(?i:kg|mg|µg|ml|mm|cm|km|lbs?|oz|ft|yrs?|years?|mo|months?|weeks?|days?|hrs?|hours?"
     r"|min|minutes?|sec|mmhg|bpm)| [A-Za-z])"  # a letter at once would be a code
@@ -51,12 +51,12 @@ _FORMS = (
     Form(
         rf"^[+-]?{_CORE}$",
         "with a comma or a sign between thousands (3,5 or 1,234)",
-        "with a point and nothing between thousands (3.5, 1234)",
+        "with a point and nothing between thousands (3.5, 1234), or read them by --decimal ',' or --amounts",
     ),
     Form(
-        rf"^\(?[+-]? ?{_MARK}? ?[+-]?{_CORE} ?{_MARK}?\)?$",
+        rf"^\(?[+-]? ?{MARK}? ?[+-]?{_CORE} ?{MARK}?\)?$",
         "with a sign (currency, percent, brackets)",
-        "as plain numbers (12.50)",
+        "as plain numbers (12.50), or read them by --amounts",
     ),
     Form(
         rf"^[+-]?{_CORE}{_UNIT}$",
