@@ -94,7 +94,9 @@ def test_columns_of_amounts_are_kept_without_a_schema_and_named_otherwise(
         "--rows", "200", "--out",
     ]  # fmt: skip
 
-    without, done = cli(*asked, "without"), cli(*asked, "release", "--amounts")
+    without = cli(*asked, "without")
+    read_otherwise = ("--amounts", "--new-data", "the same file, read otherwise, in a test")
+    done = cli(*asked, "release", *read_otherwise)
 
     assert "--amounts" in without.out
     assert pl.read_parquet("without/synthetic_1.parquet").columns == ["sex"]
