@@ -7,7 +7,14 @@ import pytest
 
 from gibbous.core.schema import Column
 from gibbous.structure.dyadic import dyadic
-from gibbous.structure.fine_bins import counted_edges, finer_edges, finer_steps
+from gibbous.structure.fine_bins import (
+    COARSE,
+    Steps,
+    counted_edges,
+    finer_edges,
+    finer_steps,
+    next_edges,
+)
 
 
 def best(counts: np.ndarray, price: float) -> float:
@@ -68,3 +75,37 @@ def test_all_parts_of_tiny_grids_are_found_without_noise() -> None:
             held = dict(zip(steps.edges, steps.counts.tolist(), strict=True))
             for value in {a, b, 12}:
                 assert held[value] == pytest.approx((values == value).sum())
+
+
+def distance(values: np.ndarray, steps: Steps) -> float:
+    """Kolmogorov-Smirnov, of whole numbers and a law that is even within its steps."""
+    shares = np.append(0.0, np.cumsum(steps.counts)) / steps.counts.sum()
+    at = np.unique(values)
+    ours = np.interp(at + 1, [*steps.edges, steps.edges[-1] + 1], shares)
+    return float(
+        np.abs(ours - np.searchsorted(np.sort(values), at, side="right") / len(values)).max()
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_bin_whose_parts_drown_in_their_noise_is_counted_in_few_by_the_last_look(
+    seed: int,
+) -> None:
+    """Days as numbers (20011231) lie in one narrow bin: of 4,096 parts none stands out, of 64 some do."""
+    rng = np.random.default_rng(seed)
+    years, months, days = (rng.integers(*ends, 2_000) for ends in ((1958, 2002), (1, 13), (1, 29)))
+    values = years * 10_000 + months * 100 + days
+    column = Column("x", "numeric", edges=(10_000_000, 99_999_999), integer=True)
+    cut: tuple[float, ...] = (10_000_000.0, 17_782_794.0, 20_535_250.0, 99_999_999.0)
+    looks = []
+    for noise in (15.0, 15.0, 30.0):
+        counts = np.histogram(values, counted_edges(column, cut))[0] + rng.normal(
+            0, noise, len(cut)
+        )
+        looks.append((cut, counts, noise))
+        cut = next_edges(column, looks, (2_000.0, 60.0))
+
+    inside = [edge for edge in looks[2][0] if 17_782_794 < edge < 20_535_250]
+    assert len(inside) == COARSE - 1
+    assert distance(values, finer_steps(column, looks[:2], (2_000.0, 60.0))) > 0.3
+    assert distance(values, finer_steps(column, looks, (2_000.0, 60.0))) < 0.2

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import compress
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from gibbous.structure.stretches import stretches
 CELLS = 2**16  # of one column, cut finer
 PARTS = 4096  # of one narrow bin
 CUT = CELLS // 16  # narrow bins of one column at most, those with most rows: at least 16 parts each
+COARSE = 64  # parts of a bin whose finer parts seem even: noise hides its shape
 VALUES = 256  # whole numbers in so short a range are even in their number
 FILLED = 6.0  # standard deviations of the noise from which on a narrow bin is cut finer
 DECADES = 10_000  # widths of the first narrow bins, where a logarithm needs a scale and has none
@@ -117,21 +119,41 @@ def rows_of(
     }
 
 
-def finer_steps(
-    column: Column,
-    looks: Sequence[tuple[tuple[float, ...], np.ndarray, float]],
-    rows: tuple[float, float] | None = None,
-) -> Steps:
-    """The law on narrow bins, and within those that were cut finer on even stretches of their parts.
+Looks = Sequence[tuple[tuple[float, ...], np.ndarray, float]]
+"""Each cuts the cells that those before have shown: edges; noisy counts of the bins between and, at the end,
+of the upper bound alone; standard deviation of the noise of one, of the first two the same."""
 
-    What the first two looks counted is averaged by its variance. A bin keeps its rows: those that no
-    part shows clearly are spread over the rest of it.
 
-    Args:
-        looks: each cuts the one before: edges; noisy counts of the bins between and, at the end, of the
-            upper bound alone; standard deviation of the noise of one, of the first two the same.
-        rows: that have a number, and the standard deviation of that; None: the sum of the counts.
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """What looks have shown of one column: cells in a row, the last of which is the upper bound alone.
+
+    Attributes:
+        edges: increasing, (cells,).
+        mass: rows of each, the noise taken out, float64 (cells,), >= 0.
+        counts: noisy counts of the last look, 0 for a bin that is whole again, float64 (cells,).
+        ends: places of cells that begin a step, whatever the masses beside them.
+        lines: that cut the bins that are whole again.
     """
+
+    edges: tuple[float, ...]
+    mass: np.ndarray
+    counts: np.ndarray
+    ends: np.ndarray
+    lines: frozenset[float] = frozenset()
+
+
+def next_edges(column: Column, looks: Looks, rows: tuple[float, float]) -> tuple[float, ...]:
+    """Where the next look cuts: clear cells finer, and bins whose parts seem even into COARSE."""
+    shown = _cells(column, looks, rows, more=True)
+    finer = finer_edges(column, shown.edges, shown.counts, looks[-1][2])
+    return tuple(sorted(shown.lines.union(finer)))
+
+
+def _cells(
+    column: Column, looks: Looks, rows: tuple[float, float] | None, *, more: bool = False
+) -> Cells:
+    """The law of a column as far as looks show it; `more`: whether another look follows."""
     edges, counts, sigma = looks[0]
     if len(looks) > 1:
         starts = np.searchsorted(np.array(looks[1][0]), np.array(edges))
@@ -139,20 +161,52 @@ def finer_steps(
         again = np.add.reduceat(looks[1][1], starts)
         counts = (counts + again / sizes) / (1 + 1 / sizes)
     mass = stretches(counts, sigma, measure_of(column, edges), rows=rows)
-    begins = np.arange(len(edges))
-    for fine, parts, noise in looks[1:]:
-        starts = np.searchsorted(np.array(fine), np.array(edges))
-        ends = np.append(starts[1:], len(parts))
-        cut = np.flatnonzero(ends - starts > 1)
-        inside = np.repeat(mass, ends - starts)
-        for place in cut.tolist():
-            held = slice(starts[place], ends[place])
-            inside[held] = inside_of(parts[held], float(mass[place]), noise)
-        begins = np.union1d(starts[begins], np.concatenate((starts[cut], ends[cut])))
-        begins = begins[begins < len(parts)]
-        edges, mass = fine, inside
-    marks = np.union1d(begins, np.flatnonzero(np.diff(mass, prepend=np.nan) != 0))
-    lows, found = [edges[mark] for mark in marks.tolist()], np.add.reduceat(mass, marks)
+    shown = Cells(edges, mass, counts, np.arange(len(edges)))
+    for place, (fine, parts, noise) in enumerate(looks[1:], 1):
+        shown = _cut(shown, fine, parts, noise, more=more or place + 1 < len(looks))
+    return shown
+
+
+def _cut(
+    before: Cells, fine: tuple[float, ...], parts: np.ndarray, sigma: float, *, more: bool
+) -> Cells:
+    """What a look shows of cells that it cuts.
+
+    A cell keeps its rows: those that no part shows clearly are spread over the rest of it. One whose
+    parts seem even is whole again if another look follows, and that one counts few parts of it.
+    """
+    starts = np.searchsorted(np.array(fine), np.array(before.edges))
+    ends = np.append(starts[1:], len(parts))
+    cut, lines = np.flatnonzero(ends - starts > 1), set[float]()
+    inside, seen = np.repeat(before.mass, ends - starts), parts.copy()
+    kept = np.ones(len(parts), dtype=bool)
+    for place in cut.tolist():
+        first, held = int(starts[place]), slice(starts[place], ends[place])
+        size, mass = int(ends[place]) - first, float(before.mass[place])
+        inside[held] = inside_of(parts[held], mass, sigma)
+        if more and size > COARSE and inside[held].min() == inside[held].max():
+            inside[first], seen[first] = mass, 0.0
+            kept[first + 1 : ends[place]] = False
+            if mass > FILLED * sigma:
+                lines |= {fine[first + part * size // COARSE] for part in range(1, COARSE)}
+    marks = np.union1d(starts[before.ends], np.concatenate((starts[cut], ends[cut])))
+    marks = (np.cumsum(kept) - 1)[marks[marks < len(parts)]]
+    edges = tuple(compress(fine, kept))
+    return Cells(edges, inside[kept], seen[kept], marks, frozenset(lines))
+
+
+def finer_steps(column: Column, looks: Looks, rows: tuple[float, float] | None = None) -> Steps:
+    """The law on narrow bins, and within those that were cut finer on even stretches of their parts.
+
+    What the first two looks counted is averaged by its variance.
+
+    Args:
+        rows: that have a number, and the standard deviation of that; None: the sum of the counts.
+    """
+    shown = _cells(column, looks, rows)
+    marks = np.union1d(shown.ends, np.flatnonzero(np.diff(shown.mass, prepend=np.nan) != 0))
+    lows = [shown.edges[mark] for mark in marks.tolist()]
+    found = np.add.reduceat(shown.mass, marks)
     steps: dict[float, float] = {}
     for place, (low, held) in enumerate(zip(lows, found.tolist(), strict=True)):
         single = None if unit_of(column) else _single(lows, found, place, looks[-1][2])
