@@ -10,7 +10,7 @@ import pytest
 
 from gibbous.core.schema import Column
 from gibbous.structure.dyadic import dyadic
-from gibbous.structure.fine_bins import inside_of, measure_of, rows_of
+from gibbous.structure.fine_bins import CELLS, inside_of, measure_of, rows_of
 from gibbous.structure.stretches import EMPTY, FORMS, stretches
 
 PRICE = 6.0
@@ -121,12 +121,12 @@ def test_a_bin_that_is_cut_finer_keeps_the_rows_that_no_part_shows() -> None:
     parts = np.random.default_rng(2).normal(loc=4.0, scale=40.0, size=1_000)
     parts[123] += 900.0
 
-    found = inside_of(parts, 4_900.0, 40.0)
+    found = inside_of(parts, 4_900.0, 40.0, CELLS)
 
     assert found.sum() == pytest.approx(4_900)
     assert found[123] == pytest.approx(900, abs=4 * 40)
     assert np.delete(found, 123) == pytest.approx((4_900 - found[123]) / 999)
-    assert inside_of(parts[:100], 400.0, 40.0).tolist() == [4.0] * 100
+    assert inside_of(parts[:100], 400.0, 40.0, CELLS).tolist() == [4.0] * 100
 
 
 def test_a_logarithmic_grid_is_measured_in_equal_steps() -> None:

@@ -173,7 +173,8 @@ def _cut(
     """What a look shows of cells that it cuts.
 
     A cell keeps its rows: those that no part shows clearly are spread over the rest of it. One whose
-    parts seem even is whole again if another look follows, and that one counts few parts of it.
+    parts seem even is whole again if another look follows, and that one counts few parts of it; a
+    doubtful shape is better counted again than believed.
     """
     starts = np.searchsorted(np.array(fine), np.array(before.edges))
     ends = np.append(starts[1:], len(parts))
@@ -183,8 +184,8 @@ def _cut(
     for place in cut.tolist():
         first, held = int(starts[place]), slice(starts[place], ends[place])
         size, mass = int(ends[place]) - first, float(before.mass[place])
-        inside[held] = inside_of(parts[held], mass, sigma)
-        if more and size > COARSE and inside[held].min() == inside[held].max():
+        inside[held] = inside_of(parts[held], mass, sigma, len(parts))
+        if more and size > COARSE and not np.ptp(inside_of(parts[held], mass, sigma, CELLS)):
             inside[first], seen[first] = mass, 0.0
             kept[first + 1 : ends[place]] = False
             if mass > FILLED * sigma:
@@ -238,15 +239,16 @@ def _single(ends: Sequence[float], counts: np.ndarray, place: int, sigma: float)
     return None
 
 
-def inside_of(parts: np.ndarray, mass: float, sigma: float) -> np.ndarray:
+def inside_of(parts: np.ndarray, mass: float, sigma: float, among: int) -> np.ndarray:
     """Rows of one narrow bin over its parts: stretches that clearly stand out, the rest evenly.
 
-    Of noisy parts, float64 (parts,), and the rows of the bin; gives float64 (parts,), >= 0, sum `mass`.
+    Of noisy parts, float64 (parts,), `among` so many of all bins, and the rows of the bin; gives
+    float64 (parts,), >= 0, sum `mass`.
     """
     even = np.full(len(parts), mass / len(parts))
     if len(parts) == 1 or mass <= 0:
         return even
-    price, level, found = PRICE + 2 * math.log(CELLS), float(even[0]), even
+    price, level, found = PRICE + 2 * math.log(among), float(even[0]), even
     for _ in range(ROUNDS):
         above = dyadic(parts - level, sigma, price)
         clear = above > 0
