@@ -74,6 +74,7 @@ def forgotten() -> AbstractContextManager[None]:
     return patched(module, "most_moved", value=lambda weights: Fraction(1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("build", "honest"), [(nullcontext, True), (forgotten, False)])
 def test_the_loss_of_a_weighted_choice_keeps_within_the_range_that_is_paid(
     build: Callable[[], AbstractContextManager[None]], honest: bool

@@ -44,6 +44,7 @@ def reserved(ledger: Ledger) -> int:
     return sum(entry.kind == "reserve" for entry in ledger.entries())
 
 
+@pytest.mark.slow
 def test_an_interrupt_in_a_round_leaves_no_output_and_the_charge_on_the_books(
     tmp_path: Path, schema: Schema, frame: pl.DataFrame
 ) -> None:

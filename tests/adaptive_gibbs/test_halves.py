@@ -99,6 +99,7 @@ def test_the_covariance_is_that_of_the_records_with_the_error_that_is_stated() -
     assert within(found)
 
 
+@pytest.mark.slow
 def test_the_law_of_the_error_catches_counts_of_other_noise() -> None:
     honest = Gaussian.add
 
@@ -128,6 +129,7 @@ def test_they_cost_a_fiftieth_at_most_and_all_is_spent(rows: int) -> None:
     assert whole * (1 - Fraction(1, 10**8)) < paid(curator) <= whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schema", "rows"),
     [(ordered(4), 300), (schema_of(16, 16, 16, 16), 20_000), (ordered(4, 2), 20_000)],

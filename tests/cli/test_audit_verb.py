@@ -105,6 +105,7 @@ def test_a_broken_method_exits_5(
     assert capsys.readouterr().out.startswith("verdict: VIOLATION.")
 
 
+@pytest.mark.slow
 def test_runs_that_cannot_refute_the_claim_exit_10() -> None:
     assert run("pegs", epsilon="8", effort=(60.0, 4, 0), quiet=True) == 10
 

@@ -49,6 +49,7 @@ def study(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_study_is_run_shown_and_written(study: Path, cli: Any) -> None:
     done = cli("compare", "--config", study / "study.toml", "--out", study / "out")
 

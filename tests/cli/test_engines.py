@@ -87,6 +87,7 @@ def test_a_plan_for_an_engine_asks_for_the_number_of_rows(folder: Path, cli: Cli
     assert "--input-rows" in done.err
 
 
+@pytest.mark.slow
 def test_a_folder_of_files_gives_the_same_release_on_every_engine(folder: Path, cli: Cli) -> None:
     ask = ("--schema", "schema.toml", *NOISY, "--rows", "50")
 

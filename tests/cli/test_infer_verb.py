@@ -138,6 +138,7 @@ def test_a_provisional_table_comes_first_and_the_final_one_last(
     assert sum(line.strip() == "compared with: ill = yes, sex = m" for line in lines) == 2
 
 
+@pytest.mark.slow
 def test_few_redraws_and_machines_get_the_final_answer_alone(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -94,6 +94,7 @@ def test_set_and_flags_reach_the_run(cli: Cli, work: Path) -> None:
     assert (plan["params"]["epsilon"], plan["params"]["parents"], plan["rows"]) == (0.5, 2, 9)
 
 
+@pytest.mark.slow
 def test_csv_is_guarded_unless_raw_is_asked_for(cli: Cli, work: Path) -> None:
     clear = ("--set", "privacy.epsilon=20")  # so that no level falls below the threshold
     common = ("synthesize", "--config", "release.toml", *clear, *QUICK, "--format", "csv", "-q")
@@ -436,6 +437,7 @@ def test_threads_change_nothing_but_the_cores_in_use(
         assert os.sched_getaffinity(0) == before
 
 
+@pytest.mark.slow
 def test_warmup_compiles_and_says_where(cli: Cli) -> None:
     done = cli("warmup", "--json")
 
@@ -443,6 +445,7 @@ def test_warmup_compiles_and_says_where(cli: Cli) -> None:
     assert set(json.loads(done.out)) == {"seconds", "cache"}
 
 
+@pytest.mark.slow
 def test_dates_persons_and_catch_alls_survive_the_whole_journey(cli: Cli, home: Path) -> None:
     """A semicolon file in latin-1 with declared dates, a person unit, missing, other and a zero."""
     lines = ["patient;sex;age;admitted;town;pregnant"]

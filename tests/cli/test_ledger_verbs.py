@@ -40,6 +40,7 @@ def release(cli: Cli, source: str, *more: str) -> Done:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_C_a_later_version_is_linked_by_nickname_and_charged_to_the_same_cap(
     data: Path, cli: Cli
 ) -> None:

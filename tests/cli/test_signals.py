@@ -104,6 +104,7 @@ def test_i5_ctrl_c_in_a_long_run_leaves_no_output_and_a_truthful_ledger(home: Pa
     assert [release.state for release in account.releases] == ["open"]
 
 
+@pytest.mark.slow
 def test_i5_a_second_ctrl_c_does_not_wait() -> None:
     run = _start("from gibbous.cli import signals; signals.PATIENCE = 600\n    " + IN_NATIVE)
 

@@ -36,6 +36,7 @@ def test_help_imports_no_numerics_at_all(args: list[str]) -> None:
     assert not _modules(*args) & (HEAVY | {"numpy"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [["methods"], ["methods", "sbhg", "--json"]])
 def test_methods_imports_nothing_heavier_than_numpy(args: list[str]) -> None:
     assert not _modules(*args) & HEAVY

@@ -65,6 +65,7 @@ SOME = ("laplace", "modips", "noisy_pegs", "sba", "privbayes", "flows_laplace", 
         "parallel", "per_set")  # fmt: skip
 
 
+@pytest.mark.slow
 def test_G2_random_runs_stay_within_their_prices_and_attain_them() -> None:
     """A worst ratio far below 1 would mean that the audit looks past what is paid for.
 
@@ -84,6 +85,7 @@ def test_G2_the_contract_makes_at_least_two_thousand_random_runs_of_the_built_in
     assert len(claiming()) * COUPLED_RUNS >= 2_000
 
 
+@pytest.mark.slow
 def test_G2_random_schemas_hold_every_kind_of_column_unit_and_rule() -> None:
     drawn = list(trials(registry.load("laplace"), 300))
     columns = [c for trial in drawn for c in trial.one.schema]
@@ -148,6 +150,7 @@ def test_G2_an_unpaid_choice_is_caught(kind: type[Any]) -> None:
     assert "records are counted without a purchase" in told or "shows although" in told
 
 
+@pytest.mark.slow
 def test_G2_a_map_of_scores_that_is_not_public_is_caught() -> None:
     """What follows a score is asked for, too: it must be the same on both sides."""
     turns = itertools.count(1)
@@ -203,6 +206,7 @@ def test_G2_rows_of_a_person_forgotten_in_noise_and_price_are_caught(name: str) 
     assert found(name, FORGOTTEN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["laplace", "noisy_pegs", "sbhg", "perturbed_histogram"])
 def test_G2_replace_one_priced_as_add_remove_is_caught(name: str) -> None:
     told = found(name, ((scales, "steps", lambda relation: 1),))

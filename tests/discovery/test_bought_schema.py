@@ -127,6 +127,7 @@ def test_an_empty_table_and_one_of_missing_cells_are_described_too() -> None:
         assert len(bought(frame.drop("patient"), rho=0.01)) >= 1
 
 
+@pytest.mark.slow
 def test_order_of_rows_and_types_of_columns_do_not_matter() -> None:
     frame = visits(2000)
     typed = frame.with_columns(
@@ -160,6 +161,7 @@ def test_purchases_are_those_of_the_plan_and_fit_the_total() -> None:
     assert 0 < sum(paid.delta for paid in rest) <= others.delta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 5])
 def test_what_is_left_is_divided_without_a_rest_and_no_noise_is_above_the_plan(rows: int) -> None:
     unit = Unit("person", "p", rows) if rows > 1 else Unit()
@@ -214,6 +216,7 @@ def test_what_kinds_do_not_need_again_is_for_levels_and_bounds_and_adds_up() -> 
     assert saved["bounds"] / saved["rare"] == shares["bounds"] / shares["rare"]
 
 
+@pytest.mark.slow
 def test_a_second_look_finds_levels_that_the_first_one_misses() -> None:
     """Levels of 90 rows each: far above the threshold of the second look, far below that of the first."""
     rare = [f"rare {i // 90}" for i in range(1_800)]
@@ -453,6 +456,7 @@ def test_days_that_are_nearly_all_outside_the_grid_have_no_bounds() -> None:
     assert some.edges[0] == float(datetime.date(1850, 1, 1).toordinal())
 
 
+@pytest.mark.slow
 def test_bounds_follow_a_tail_that_thins_out_and_seldom_noise_alone() -> None:
     # 400 grids each: 16,000 rows up to 10, and 4 % of them thinning out up to 80; noise of 65 a cell.
     plan = Outline("x", "numeric", False, 16_000, integer=True)

@@ -76,6 +76,7 @@ def test_every_text_is_in_the_class_that_its_form_says() -> None:
     assert {text: CLASSES[code] for text, code in zip(TEXTS, found, strict=True)} == TEXTS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [None, COMPACT])
 def test_the_class_of_a_text_does_not_hang_on_others(form: str | None) -> None:
     column, texts = Column("x", "nominal", CLASSES, date_format=form), [*TEXTS, "20240501"]

@@ -186,6 +186,7 @@ def batches(known: Mapping[int, KnownCounts]) -> tuple[list[list[int]], Fraction
     return found, paid
 
 
+@pytest.mark.slow
 def test_columns_that_are_known_are_not_bought_again_and_all_is_spent() -> None:
     sizes, rows = (3, 4, 2, 5, 3), chain_rows((3, 4, 2, 5, 3), 2000)
     exactly = {
@@ -216,6 +217,7 @@ def test_a_view_has_known_counts_of_columns_that_stay_and_a_part_or_noise_of_its
     curator.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "shared"), [("adaptive_gibbs", True), ("per_set", False)])
 def test_sets_with_noise_of_their_own_share_no_known_counts(method: str, shared: bool) -> None:
     seen: list[set[int]] = []

@@ -74,6 +74,7 @@ def test_without_a_list_as_many_rows_would_not_be_enough(sigma: int, kept: int) 
     assert second.threshold > 0.7 * kept
 
 
+@pytest.mark.slow
 def test_rare_whole_numbers_are_levels_beside_frequent_ones_and_seldom_by_noise_alone() -> None:
     """30 tables of 1 to 6 with 60 rows in 4, 5 and 6 each: noise of 20 in the second look, threshold 110."""
     rows = {1: 4_000, 2: 900, 3: 600, 4: 60, 5: 60, 6: 60}

@@ -213,6 +213,7 @@ def test_a_method_that_looks_at_numbers_is_refused_before_anything_is_charged(
     assert not list(ledger.entries())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method", [gb.PerSet(method="noisy_pegs"), gb.Parallel(method="noisy_pegs")]
 )
@@ -228,6 +229,7 @@ def test_a_combinator_is_paid_in_the_account_of_the_facts(method: Any) -> None:
     assert release.claim.epsilon == 1
 
 
+@pytest.mark.slow
 def test_a_schema_that_was_bought_before_is_named_beside_a_total_that_does_not_hold_its_price(
     tmp_path: Path,
 ) -> None:
@@ -349,6 +351,7 @@ def test_bounds_of_very_small_numbers_may_be_stated() -> None:
     assert gb.Discovery(["a"], gb.Unit(), bounds={"a": (0, 1e-30)}).bounds == (("a", (0, 1e-30)),)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["b", "free"])
 def test_a_target_and_weights_work_without_a_schema_even_of_a_column_that_is_left_out(
     target: str, tmp_path: Path

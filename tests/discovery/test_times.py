@@ -87,6 +87,7 @@ def test_clock_times_are_hours_and_what_is_none_is_missing() -> None:
     assert column_codes(pl.Series([datetime.time(7, 30)]), known).tolist() == [7]
 
 
+@pytest.mark.slow
 def test_one_command_releases_both_and_verify_accepts(cli: Cli, home: Path) -> None:  # noqa: F811
     rows = 6000
     clock = np.random.default_rng(1).choice(["08:15", "08:45", "17:30"], rows).tolist()

@@ -97,6 +97,7 @@ def published(source: Any, known: gb.Discovery | gb.Schema, out: Path) -> tuple[
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [in_pandas, in_parquet, in_arrow])
 def test_types_of_the_source_are_published_only_where_they_are_public(
     source: Callable[..., Any], tmp_path: Path
@@ -116,6 +117,7 @@ def test_types_of_the_source_are_published_only_where_they_are_public(
     assert assumed[0].startswith("the names and types of the columns")
 
 
+@pytest.mark.slow
 def test_a_frame_of_whole_numbers_with_a_missing_one_comes_back_as_without(tmp_path: Path) -> None:
     found = []
     for extra in ([], [None]):

@@ -48,6 +48,7 @@ def problems(draw: st.DrawFn) -> tuple[Codes, list[Context]]:
     return codes, contexts
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(problems(), st.integers(1, 3))
 def test_engines_agree_with_brute_force(problem: tuple[Codes, list[Context]], threads: int) -> None:

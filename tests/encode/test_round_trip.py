@@ -79,6 +79,7 @@ def test_a14_a15_hard_texts_come_back() -> None:
     assert_round_trip(Column("a", "nominal", levels), list(levels), pl.String)
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=6, unique=True))
 def test_a16_whole_number_levels_come_back_exactly(levels: list[int]) -> None:
     assert_round_trip(Column("a", "ordinal", tuple(levels)), levels, pl.Int64)

@@ -111,6 +111,7 @@ def test_a_copy_of_the_records_scores_zero_and_independent_columns_far_above_one
         assert found[name].ideal == 1
 
 
+@pytest.mark.slow
 def test_a_resample_scores_about_one_whatever_its_size() -> None:
     real = _people(4000, 2)
     for rows in (1000, 4000, 9000):

@@ -166,6 +166,7 @@ def test_without_a_holdout_no_test_record_is_trained_on_and_the_note_says_optimi
     assert found.value > 0.4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["ill", "stage", "town"])
 def test_levels_absent_from_the_synthetic_rows_do_not_stop_the_test(target: str) -> None:
     real = _patients(600, 1)

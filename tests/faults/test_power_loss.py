@@ -86,6 +86,7 @@ def test_no_acknowledged_entry_is_lost_whatever_the_disk_kept(
     assert ends["opened"] > 50
 
 
+@pytest.mark.slow
 def test_a_build_that_syncs_nothing_loses_what_it_told_of(shim: Path, tmp_path: Path) -> None:
     calls = journal(tmp_path / "run", shim, "no syncs")
 

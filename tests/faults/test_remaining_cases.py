@@ -131,6 +131,7 @@ def test_g3_there_is_no_generator_for_tests_that_could_be_switched_on(
     assert not [p for p in sources() if "TEST_RNG" in p.read_text(encoding="utf-8")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["geometric", "gaussian"])
 def test_g8_noise_is_whole_numbers_whose_last_bit_tells_nothing(law: str) -> None:
     """Even outputs of 20,000 at 0 and at 1: shares differ by less than 5.5 sigma, false alarm 4e-8.

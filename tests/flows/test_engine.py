@@ -128,6 +128,7 @@ def test_the_default_method_joins_many_origins_and_parts_share_the_people() -> N
         assert abs(made.noisy_rows() - 3000) < 60
 
 
+@pytest.mark.slow
 def test_the_default_method_on_regions_stays_within_reach() -> None:
     truth = constructed(1, 100.0, 0.05, 15.0)
 

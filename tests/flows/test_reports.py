@@ -44,6 +44,7 @@ def _figures(twin: Path) -> list[dict[str, Any]]:
     return [b for b in mine["blocks"] if b["kind"] == "figure"]
 
 
+@pytest.mark.slow
 def test_the_public_report_maps_synthetic_people_alone_with_all_their_numbers(
     flows: Path, tmp_path: Path
 ) -> None:
@@ -184,6 +185,7 @@ def test_what_has_no_part_in_flows_is_refused(
         evaluate_verb.run(_flags(flows, **given), ReadingFlags(), None, ScreenFlags(quiet=True))
 
 
+@pytest.mark.slow
 def test_report_verb_draws_named_destinations(
     flows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -191,6 +191,7 @@ def test_parameters_vary_between_sets_as_much_as_between_samples(draws: Any) -> 
     assert ratio == pytest.approx(2.0 if draws == "posterior" else 1.0, rel=3.9 * (2 / 399) ** 0.5)
 
 
+@pytest.mark.slow
 def test_a_loaded_release_knows_that_parameters_were_drawn() -> None:
     schema = schema_of((2, 2))
     frame = pl.DataFrame({name: [0, 1, 1, 0] * 20 for name in schema.names})

@@ -259,6 +259,7 @@ def test_progress_is_told(folders: dict[str, Path]) -> None:
     assert seen[-1] == ("noise again", 4, 4)
 
 
+@pytest.mark.slow
 def test_a_provisional_answer_is_that_of_the_first_ten_redraws(folders: dict[str, Path]) -> None:
     analysis, early = load_release(folders["laplace"]), []
 

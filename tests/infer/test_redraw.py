@@ -71,6 +71,7 @@ def test_v_s_of_a_share_is_its_closed_form() -> None:
     assert found.df == 249
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 def test_v_s_follows_the_scale(factor: float) -> None:
     one = noise_variance(cross(COUNTS, 6.0), share_of_first, seed=3, replicates=120)

@@ -49,6 +49,7 @@ def race(path: Path, processes: int, count: int, cap: str) -> None:
     ledger.verify()
 
 
+@pytest.mark.slow
 def test_h1_six_processes_are_granted_exactly_what_the_cap_covers(tmp_path: Path) -> None:
     race(tmp_path / "ledger.sqlite", 6, 20, "1.05")
 
@@ -58,6 +59,7 @@ def test_h1_sixteen_processes_with_two_hundred_attempts_each(tmp_path: Path) -> 
     race(tmp_path / "ledger.sqlite", 16, 200, "1")
 
 
+@pytest.mark.slow
 def test_h1_processes_may_all_be_the_first(tmp_path: Path) -> None:
     path = tmp_path / "new" / "ledger.sqlite"
     with multiprocessing.get_context("fork").Pool(6) as pool:

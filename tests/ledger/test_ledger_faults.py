@@ -128,6 +128,7 @@ def check_flips(tmp_path: Path, count: int) -> None:
     assert 0 < refused < count  # free space may change; entries may not
 
 
+@pytest.mark.slow
 def test_h5_bit_flips_change_no_entry_unnoticed(tmp_path: Path) -> None:
     check_flips(tmp_path, 60)
 

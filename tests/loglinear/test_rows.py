@@ -50,6 +50,7 @@ def test_same_seed_same_rows_for_any_threads_chunks_and_start(way: None, model: 
     assert not np.array_equal(whole, sample(tables, 2000, seed=3, set_index=1).by_column)
 
 
+@pytest.mark.slow
 def test_equals_the_twin(way: None) -> None:
     tables = made.tables(SCHEMA, CLOSED)
 

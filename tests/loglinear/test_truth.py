@@ -122,6 +122,7 @@ def test_fitting_on_and_on_to_cells_of_share_zero_undoes_nothing(
     assert np.abs(made.law(model) - shares).max() < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["chains", "at once"])
 def test_targets_that_contradict_each_other_do_not_drive_theta_away(
     way: str, monkeypatch: pytest.MonkeyPatch

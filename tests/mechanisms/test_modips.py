@@ -335,6 +335,7 @@ def test_bounds_that_are_no_bounds_never_become_a_schema(edges: tuple[float, ...
         replace(AGE, edges=edges)
 
 
+@pytest.mark.slow
 def test_no_sets_are_refused_and_a_release_goes_to_disk_and_back(tmp_path: Path) -> None:
     ledger, out = tmp_path / "ledger", tmp_path / "release"
     with pytest.raises(UsageError):

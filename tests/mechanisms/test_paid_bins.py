@@ -355,6 +355,7 @@ def test_methods_that_take_no_bins_stay_as_they_are(method: Any) -> None:
     assert with_paid_facts(method, BOUNDS) is method
 
 
+@pytest.mark.slow
 def test_zeros_a_cap_and_a_heap_come_back_as_values() -> None:
     rng = np.random.default_rng(3)
     gain = np.where(rng.random(20_000) < 0.9, 0, np.exp(8 + rng.normal(size=20_000))).astype(int)

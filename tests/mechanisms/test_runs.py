@@ -366,6 +366,7 @@ def test_contingency_rows_are_records_and_bootstrap_rows_need_not_be() -> None:
     assert len(apart) > 2
 
 
+@pytest.mark.slow
 def test_f12_rows_of_row_methods_do_not_start_at_records() -> None:
     """With nothing learnt (tiny epsilon) rows are uniform whatever the only record is."""
     values = np.tile(np.array([[2, 3, 1, 4, 0]]), (500, 1))

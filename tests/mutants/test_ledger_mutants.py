@@ -70,6 +70,7 @@ def test_m22_charge_after_the_release_in_memory() -> None:
     )
 
 
+@pytest.mark.slow
 def test_m22_charge_after_the_release_is_written(tmp_path: Path) -> None:
     numbers = iter(range(9))
     killed(

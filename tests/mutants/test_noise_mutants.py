@@ -54,6 +54,7 @@ def test_m01_halved_noise(name: str) -> None:
     killed(lambda: audit_noise(name), faults(less_noise(Fraction(1, 2))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["geometric", "gaussian"])
 def test_m02_a_tenth_less_noise_does_not_conform(law: str) -> None:
     """Level 1e-6, power above 0.999 (tests/privacy, G7)."""
@@ -220,6 +221,7 @@ def test_m25_the_sensitivity_of_add_remove_under_a_claim_of_replace_one(name: st
     killed(lambda: covered(name, "replace_one"), faults((scales, "steps", lambda relation: 1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["noisy_pegs", "sbhg"])
 def test_m25_a_choice_with_the_sensitivity_of_add_remove(name: str) -> None:
     """Scores of real neighbors move by two where one record is replaced.

@@ -196,6 +196,7 @@ def test_a_tenth_of_the_virtual_records_is_caught_by_the_law() -> None:
     assert p_value(broken, truth) < LEVEL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [0.0, 2.0])
 def test_every_accepted_output_is_good(spread: float) -> None:
     n, cells = 6, 40
@@ -444,6 +445,7 @@ def test_squares_move_commutes_less_than_virtual_people_everywhere_do() -> None:
     assert moved(1.0) < moved(0.0) / 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["distance", "density"])
 def test_widths_of_squares_follow_from_totals_and_places_alone(by: By) -> None:
     draws = np.random.default_rng(5)

@@ -40,6 +40,7 @@ def test_theorem_44_gives_the_least_alpha_that_the_paper_prints_for_experiment_2
     assert found == pytest.approx(0.039764, abs=1e-5)  # section VI: min alpha = 0.039764
 
 
+@pytest.mark.slow
 def test_no_destination_size_gives_the_alpha_that_the_paper_prints_for_experiment_1() -> None:
     found = [alpha_printed(n, 233_726, EPSILON, DELTA) for n in range(3, 25)]
 

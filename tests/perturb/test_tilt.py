@@ -71,6 +71,7 @@ def test_the_bounded_range_of_one_draw_is_at_most_epsilon_add_remove() -> None:
             assert max(ratios) / min(ratios) <= bound
 
 
+@pytest.mark.slow
 def test_a_tiny_epsilon_is_close_to_uniform() -> None:
     drawn = [float(s) for s in shares(Tilt(Fraction(1, 10**7)), [1000, 0])]
 

@@ -41,6 +41,7 @@ def test_a_package_of_adult_is_verified_and_inside_the_schema(
     assert SCHEMA.inferred() == ()
 
 
+@pytest.mark.slow
 def test_noisy_pegs_beats_independent_noisy_columns_on_adult(shared_data: Path) -> None:
     """Mean 2-way total variation at epsilon 1; independent columns get the same budget for margins alone."""
     frame = pl.read_parquet(shared_data / "adult.parquet").drop("part")

@@ -72,6 +72,7 @@ def test_the_same_cell_again_returns_the_release_that_was_bought(tmp_path: Path)
     assert len(tables_by_charge(tmp_path)) == 1
 
 
+@pytest.mark.slow
 def test_other_rows_and_seeds_are_drawn_from_the_tables_that_were_bought(tmp_path: Path) -> None:
     asked = [{}, {"rows": 35}, {"seed": 4}, {"rows": None}]
     releases = [ask(tmp_path, **one) for one in asked]
@@ -82,6 +83,7 @@ def test_other_rows_and_seeds_are_drawn_from_the_tables_that_were_bought(tmp_pat
     assert releases[2].sets[0].equals(releases[0].sample(20, seed=4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "other",
     [
@@ -100,6 +102,7 @@ def test_another_request_is_another_purchase(other: dict[str, Any], tmp_path: Pa
     assert first.receipt["digest"] != second.receipt["digest"]
 
 
+@pytest.mark.slow
 def test_other_records_are_another_purchase(tmp_path: Path) -> None:
     ask(tmp_path)
 
@@ -214,6 +217,7 @@ def test_a_saboteur_is_caught(broken: tuple[str, Any], tmp_path: Path) -> None:
         survives(tmp_path, 0)
 
 
+@pytest.mark.slow
 def test_a_release_is_saved_where_its_user_wants_it(tmp_path: Path) -> None:
     kept, brief = ask(tmp_path), ask(tmp_path, ledger=gb.Ledger.ephemeral(), sets=2)
 
@@ -378,6 +382,7 @@ def test_a_notebook_of_forty_cells_in_any_order_spends_once_a_request(
     assert len(list(tmp_path.glob("*/out"))) == (0 if cells == "CELLS" else OUTS[order])
 
 
+@pytest.mark.slow
 def test_another_folder_is_drawn_from_the_tables_that_were_paid_for(tmp_path: Path) -> None:
     first = ask(tmp_path, out=tmp_path / "a")
     second = ask(tmp_path, out=tmp_path / "b", rows=35)
@@ -474,6 +479,7 @@ def charges(folder: Path) -> list[str]:
     return [e.id for e in Ledger.read(folder / LEDGER).entries() if e.kind == "reserve"]
 
 
+@pytest.mark.slow
 def test_a_cell_that_replaces_its_own_folder_pays_once(tmp_path: Path) -> None:
     first = again(tmp_path)
     for more in ({}, {"rows": 35}, {"seed": 4}, {"format": "csv"}):
@@ -577,6 +583,7 @@ def test_a_hold_that_trusts_the_folder_is_caught(tmp_path: Path) -> None:
         forgery_is_paid_for(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "retried", [{"out": "a", "rows": 35}, {"out": "b"}, {"out": "b", "seed": 4}]
 )

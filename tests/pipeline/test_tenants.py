@@ -93,6 +93,7 @@ def test_the_same_request_at_once_is_bought_by_one_and_handed_to_all(tmp_path: P
     assert len(gb.Ledger.read(tmp_path / "ledger.sqlite").accounts()[0].releases) == 1
 
 
+@pytest.mark.slow
 def test_the_same_request_at_once_into_several_folders_is_charged_once(tmp_path: Path) -> None:
     """Without `bought_alone`, all six find an empty ledger and the cap stops five of them."""
     ledger = gb.Ledger.open(tmp_path / "ledger.sqlite")

@@ -165,6 +165,7 @@ def test_e6_delta_outside_its_range_is_refused():
             stable.stable_gaussian(1, bad)
 
 
+@pytest.mark.slow
 def test_f3_noise_of_one_table_for_several_is_not_what_sbhg_claims():
     accounting = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
     found = [

@@ -363,6 +363,7 @@ def _enumerated(columns: int, rows: int = 2_000) -> dict[str, Any]:
     return {"recordSet": [listing, {"@id": "t", "field": fields}]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("made", "columns"), [(_sized, 20_000), (_identifiers, 20_000), (_enumerated, 3_000)]
 )

@@ -228,6 +228,7 @@ def test_a20_100_000_columns_are_refused_at_the_header(tmp_path: Path) -> None:
     assert time.process_time() - start < 2
 
 
+@pytest.mark.slow
 def test_a21_a_gzip_bomb_is_stopped_while_it_unpacks(tmp_path: Path) -> None:
     path = written(
         tmp_path, gzip.compress(b"a,b\n" + (b"1," + b"x" * 1000 + b"\n") * 75_000, 9), "d.csv.gz"
@@ -348,6 +349,7 @@ def test_a_probe_reads_the_header_only(tmp_path: Path) -> None:
 cells = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=5)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(cells, cells, cells), max_size=8),
     st.sampled_from(["\n", "\r\n"]),

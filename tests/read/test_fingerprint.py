@@ -85,6 +85,7 @@ def test_C_a_null_counts_as_the_text_that_it_stood_for(null: str) -> None:
     assert name(pl.DataFrame({"a": [None, "x"]}), null) == name(written)
 
 
+@pytest.mark.slow
 @given(st.integers(-(2**70), 2**70))
 def test_a_whole_number_has_one_name_as_text_and_as_number(value: int) -> None:
     typed = pl.Series("a", [value], dtype=pl.Int128)

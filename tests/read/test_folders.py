@@ -48,6 +48,7 @@ def mark(source: object) -> bytes:
     return found.digest()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [7, 40, 1_000])
 def test_the_fingerprint_does_not_depend_on_the_cut_into_files_or_slices(
     size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -51,6 +51,7 @@ def sound(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_E_a_page_header_that_aborts_the_reader_is_a_refusal(tmp_path: Path, sound: Path) -> None:
     """Before: the reader stopped the whole process, exit 134. Now: exit 3."""
     path = tmp_path / "d.parquet"

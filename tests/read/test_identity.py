@@ -194,6 +194,7 @@ def test_C_the_fuzz_catches_a_name_that_hangs_on_the_null_text(tmp_path: Path) -
     assert keeps(table, how, tmp_path, named)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(table=tables(), how=writings)
 def test_C_every_engine_gives_that_name(

@@ -57,6 +57,7 @@ def test_b1_garbled_pages_and_footers_never_escape_as_other_errors(sound: Path) 
             read_columns(sound)
 
 
+@pytest.mark.slow
 def test_b2_a_small_file_with_huge_contents_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
     path = tmp_path / "d.parquet"
     pl.DataFrame({"a": pl.repeat("x" * 1_000, 3_000_000, eager=True)}).write_parquet(path)

@@ -32,6 +32,7 @@ def changed(release: Path, place: Path, name: str, change: Callable[[str], str])
     return folder
 
 
+@pytest.mark.slow
 def test_E_the_report_of_a_release_is_made_again(reported: Path) -> None:
     report = verify(reported)
 

@@ -39,6 +39,7 @@ def _shown(release: Path | gb.Release) -> str:
     return html_page.twin(public_page(opened(release)))
 
 
+@pytest.mark.slow
 def test_the_public_report_states_the_guarantee_and_the_ledger_entry(nasty: Path) -> None:
     release = gb.load(nasty)
     data = json.loads(_shown(nasty))
@@ -74,6 +75,7 @@ def test_the_public_report_shows_the_noisy_counts_as_they_were_published(tmp_pat
     ]
 
 
+@pytest.mark.slow
 def test_the_public_report_is_made_from_the_package_alone(tmp_path: Path) -> None:
     """The records are gone when it is written, and their planted value is nowhere in it."""
     schema = gb.Schema((gb.Column("n", "numeric", edges=(0, 50, 100), clamp=True),))
@@ -158,6 +160,7 @@ def test_inferred_facts_are_named_as_a_gap(tmp_path: Path) -> None:
     assert "Read off the data, and not covered:" in text
 
 
+@pytest.mark.slow
 def test_a_person_is_the_unit_where_the_schema_says_so(tmp_path: Path) -> None:
     schema = gb.Schema(
         (gb.Column("a", "binary", levels=(0, 1)),), unit=gb.Unit("person", "id", max_rows=3)
@@ -368,6 +371,7 @@ def test_the_face_takes_a_study_and_its_axes(nasty: Path, tmp_path: Path) -> Non
     assert "epsilon_claimed" in json.dumps(shown)
 
 
+@pytest.mark.slow
 def test_evaluate_gives_findings_that_write_their_report(nasty: Path, tmp_path: Path) -> None:
     found = evaluate_and_report.evaluate(
         hostile_findings.nasty_frame(), nasty, hostile_findings.nasty_schema(), only=("tv1", "tv2")

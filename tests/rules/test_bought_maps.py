@@ -164,6 +164,7 @@ def test_pairs_that_nobody_charges_are_refused_by_the_curator(monkeypatch: Any) 
         one.run(desk_of(one), None)
 
 
+@pytest.mark.slow
 def test_a_release_buys_the_map_by_itself_and_every_row_keeps_it(tmp_path: Path) -> None:
     save_schema(SCHEMA, tmp_path / "open.toml")
     schema = load_schema(tmp_path / "open.toml")

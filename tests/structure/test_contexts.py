@@ -165,6 +165,7 @@ def test_every_column_is_sampled_about_equally_often_by_lsh() -> None:
     assert np.all(np.abs(counts[1:] - 100) < 41)
 
 
+@pytest.mark.slow
 def test_minhash_collisions_follow_the_jaccard_similarity() -> None:
     schema = schema_of(*[1000] * 9)
     near = np.zeros((2, 9), dtype=np.int64)

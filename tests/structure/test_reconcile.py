@@ -39,6 +39,7 @@ def release(pair: np.ndarray, kappa: float = 1.0) -> Tables:
     )
 
 
+@pytest.mark.slow
 @given(
     values=st.lists(st.floats(-50, 50), min_size=1, max_size=12),
     total=st.floats(0.5, 200),

@@ -184,6 +184,7 @@ def test_one_more_method_opens_with_its_usual_values(described: Studio, folder: 
     assert page.count('<details class="column" open') == 1
 
 
+@pytest.mark.slow
 def test_every_method_has_editors_of_its_own_and_no_field_stands_twice(
     described: Studio, folder: Path
 ) -> None:

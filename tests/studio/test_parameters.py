@@ -72,6 +72,7 @@ KEPT: dict[str, tuple[str, dict[str, str], dict[str, Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KEPT)
 def test_what_was_written_is_what_the_command_reads(
     described: Studio, folder: Path, name: str

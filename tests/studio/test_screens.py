@@ -213,6 +213,7 @@ def test_a_board_sees_the_release_alone(finished: Visitor, tmp_path: Path) -> No
     assert {p: p.read_bytes() for p in (folder / "release").rglob("*") if p.is_file()} == before
 
 
+@pytest.mark.slow
 def test_l8_hostile_names_and_levels_are_text(studio: Studio, folder: Path) -> None:
     from gibbous.core.schema import Column, Schema
     from gibbous.read.schema_write import schema_toml
@@ -233,6 +234,7 @@ def test_l8_hostile_names_and_levels_are_text(studio: Studio, folder: Path) -> N
     assert html.escape(HOSTILE[0]) in visitor.get("describe").text
 
 
+@pytest.mark.slow
 def test_the_drafted_levels_are_hidden_until_they_are_asked_for_and_the_asking_is_kept(
     described: Studio, folder: Path
 ) -> None:
@@ -353,6 +355,7 @@ def test_an_upload_that_no_request_names_is_swept(studio: Studio, folder: Path) 
     assert list(uploads.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_m3_the_processes_of_jobs_show_no_secret(described: Studio, folder: Path) -> None:
     visitor = Visitor(described)
 
@@ -395,6 +398,7 @@ def test_m3_a_signed_run_goes_on_with_its_passphrase_which_no_file_keeps(
         assert path.is_dir() or b"correct horse" not in path.read_bytes(), path
 
 
+@pytest.mark.slow
 def test_l11_a_job_goes_on_without_its_studio_and_its_state_is_true(
     studio: Studio, folder: Path
 ) -> None:
@@ -439,6 +443,7 @@ def test_every_word_of_the_screens_is_in_one_file() -> None:
     assert {f"{a}.{b}" for a, b in used if b not in words.get(a, {})} == set()
 
 
+@pytest.mark.slow
 def test_no_sentence_of_the_studio_stands_in_its_code() -> None:
     """Beside docstrings, what is read by machines, and code that is shown."""
     from gibbous.studio import pages

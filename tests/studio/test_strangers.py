@@ -281,6 +281,7 @@ def test_a_left_out_column_says_why_and_one_click_reads_its_commas(
     assert load_schema(folder / "schema.toml")["cost"].kind == "numeric"
 
 
+@pytest.mark.slow
 def test_what_names_say_is_taken_back(described: Studio, folder: Path) -> None:
     draft = SCHEMA.replace("bins = 10", 'bins = 10\nsource = "inferred"')
     (folder / "schema.toml").write_text(draft)
@@ -343,6 +344,7 @@ def test_analyse_knows_terms_that_no_released_table_joins(described: Studio, fol
     assert _apart(described, "`in come` ~ age + sex", names) == ["age", "sex"]
 
 
+@pytest.mark.slow
 def test_another_file_is_opened_over_declared_facts_only_when_asked(
     described: Studio, folder: Path
 ) -> None:

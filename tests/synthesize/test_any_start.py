@@ -28,6 +28,7 @@ PARTED = Tables(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "tables",
     [

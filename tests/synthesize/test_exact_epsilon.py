@@ -194,6 +194,7 @@ def test_a_reset_block_with_a_public_prior_keeps_the_price_of_its_least_level(
     assert reached(1 / 3) > stated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("block", "sweeps"), [(2, 2), (1, 3), (3, 1)])
 def test_with_the_reset_at_the_visit_sweeps_and_block_length_are_free(
     block: int, sweeps: int

@@ -137,6 +137,7 @@ def test_a_damaged_file_in_the_cache_is_compiled_again(folder: Path) -> None:
     assert kernel()(scaled)(pair, out, 0) == 6.0
 
 
+@pytest.mark.slow
 def test_a_broken_numba_is_refused_although_some_kernels_are_in_the_cache(tmp_path: Path) -> None:
     ready = (
         "from gibbous.core import kernel; import sys; kernel.ready(); print('numba' in sys.modules)"

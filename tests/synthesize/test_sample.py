@@ -387,6 +387,7 @@ def test_progress_is_told_by_rows() -> None:
     assert told == [("rows", 0, 250), ("rows", 100, 250), ("rows", 200, 250), ("rows", 250, 250)]
 
 
+@pytest.mark.slow
 def test_warmup_compiles_and_reports() -> None:
     told: list[int] = []
 

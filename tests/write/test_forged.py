@@ -157,6 +157,7 @@ def test_further_rows_have_the_schema_file_of_their_release(rel: Path, tmp_path:
         verify(more)
 
 
+@pytest.mark.slow
 def test_E_a_swapped_methods_file_is_refused(rel: Path, tmp_path: Path) -> None:
     """Before: that of another release of the same price passed. Now: exit 8."""
     made.write(tmp_path / "other", Ledger.ephemeral(), planned=made.plan(sets=3))
@@ -245,6 +246,7 @@ def test_E_a_key_that_stands_twice_is_refused(rel: Path, name: str) -> None:
         verify(rel)
 
 
+@pytest.mark.slow
 def test_E_a_table_that_aborts_the_reader_is_refused(rel: Path) -> None:
     """Before: the process stopped, exit 134. Now: exit 8."""
     for name in ("tables/table_001.parquet", "synthetic_1.parquet"):
@@ -258,6 +260,7 @@ def test_E_a_table_that_aborts_the_reader_is_refused(rel: Path) -> None:
         (rel / name).write_bytes(whole)
 
 
+@pytest.mark.slow
 def test_E_verify_asks_the_ledger_that_is_named(
     origin: Path, rel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

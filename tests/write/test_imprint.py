@@ -38,6 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_B7_every_release_says_that_method_and_budget_were_chosen_without_the_records(
     folder: Path, name: str, tmp_path: Path
@@ -64,6 +65,7 @@ def test_B7_verify_refuses_a_certificate_that_leaves_an_assumption_out(
         gb.verify(rel)
 
 
+@pytest.mark.slow
 def test_B8_issuer_contact_date_and_license_stand_where_the_board_reads(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -131,6 +133,7 @@ def test_B8_the_guarantee_and_its_limits_stand_before_any_table(folder: Path, na
     assert (sections[-1] == "## Noise, table by table") == (name == "tables")
 
 
+@pytest.mark.slow
 def test_B8_page_and_report_state_maturity_as_the_readme_does(folder: Path, tmp_path: Path) -> None:
     report = gb.report(folder / "rows", "public", tmp_path / "public.html").read_text()
     readme = (ROOT / "README.md").read_text("utf-8")

@@ -146,6 +146,7 @@ def test_the_same_rows_give_the_same_bytes_at_another_hour(tmp_path: Path, form:
     assert again.read_bytes() == first.read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["sav", "dta", "xlsx"])
 def test_verify_compares_the_labelled_file_with_the_rows(tmp_path: Path, form: str) -> None:
     made(tmp_path / "out", form, part_rows=25)

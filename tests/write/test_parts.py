@@ -158,6 +158,7 @@ def test_one_part_has_the_bytes_of_the_library_for_the_whole_frame(tmp_path: Pat
     assert found.read_bytes() == (tmp_path / "wanted").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_any_workers_in_any_order_write_the_same_bytes(
     whole: Path, tmp_path: Path, ledger: Ledger, seed: int

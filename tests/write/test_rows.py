@@ -37,6 +37,7 @@ def cells(path: Path) -> list[list[str]]:
         return list(csv.reader(file))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["parquet", "csv"])
 def test_how_rows_are_cut_changes_no_byte(
     tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch

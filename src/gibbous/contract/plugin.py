@@ -22,7 +22,7 @@ def pytest_addoption(parser: Any) -> None:
 
 def pytest_configure(config: Any) -> None:
     """Name the mark of the tests that take a minute, so that `-m "not statistical"` leaves them out."""
-    config.addinivalue_line("markers", "slow: takes more than a second")
+    config.addinivalue_line("markers", "slow: takes more than half a second")
     config.addinivalue_line("markers", "statistical: has a stated level and power; takes a minute")
 
 

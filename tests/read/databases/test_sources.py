@@ -464,6 +464,7 @@ def test_rows_that_are_left_unread_do_not_block_the_connection(tmp_path: Path) -
     duckdb.connect(str(tmp_path / "a.db")).close()  # nobody holds it any more
 
 
+@pytest.mark.slow
 def test_i5_an_interrupt_stops_a_query_at_once(tmp_path: Path) -> None:
     slow = "CREATE VIEW slow AS SELECT max(a.range * b.range %% 7) AS x FROM range({0}) a, range({0}) b"
     path = duckdb_file(tmp_path, slow.replace("%%", "%").format(10_000_000))  # it takes days
