@@ -185,11 +185,7 @@ def left_out(schema: Schema, known: object) -> Iterator[str]:
     facts, rest = known if isinstance(known, dict) else {}, schema.ignore
     first, last = YEARS[0], YEARS[-1] - 1
     for kind, cells, form in (
-        (
-            "numeric",
-            "numbers below 1e15",
-            "12.50 (3,5 with --decimal ',', $1,234.50 with --amounts)",
-        ),
+        ("numeric", "numbers below 1e15", "12.50 (3,5 with --decimal ',', $12 with --amounts)"),
         ("date", f"days from {first} to {last}", "2024-01-31, or in another form that is read"),
     ):
         named = [name for name in rest if name in facts.get(kind, ())]

@@ -109,3 +109,23 @@ def test_a_bin_whose_parts_drown_in_their_noise_is_counted_in_few_by_the_last_lo
     assert len(inside) == COARSE - 1
     assert distance(values, finer_steps(column, looks[:2], (2_000.0, 60.0))) > 0.3
     assert distance(values, finer_steps(column, looks, (2_000.0, 60.0))) < 0.2
+
+
+def test_parts_that_are_even_and_clear_are_cut_finer_by_the_last_look() -> None:
+    """Quarters in a bin of many rows: each part holds as many rows, on few of its values."""
+    rng = np.random.default_rng(1)
+    column = Column("x", "numeric", edges=(0, 4_096), decimals=6)
+    values = np.repeat(np.arange(0, 4_096, 0.25), 800)
+    cut: tuple[float, ...] = (0.0, 4_096.0)
+    looks = []
+    for noise in (15.0, 15.0, 30.0):
+        counts = np.histogram(values, counted_edges(column, cut))[0] + rng.normal(
+            0, noise, len(cut)
+        )
+        looks.append((cut, counts, noise))
+        cut = next_edges(column, looks, (float(len(values)), 60.0))
+
+    steps = finer_steps(column, looks, (float(len(values)), 60.0))
+
+    assert len(looks[2][0]) > 60_000
+    assert (steps.counts > 700).sum() > 16_000  # of 16,384 quarters, one step each

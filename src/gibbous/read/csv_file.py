@@ -296,9 +296,8 @@ def _plain(frame: pl.DataFrame, options: ReadOptions) -> pl.DataFrame:
     hit = cell.str.contains(_amount(point) if options.amounts else _COMMA)
     hit &= cell.str.contains(r"[^0-9.+-]" if point == "." else r"[^0-9+-]")
     digits = cell.str.replace_all(f"[^0-9{point}]", "").str.replace(",", ".", literal=True)
-    signed = (
-        pl.when(cell.str.contains(r"[(-]")).then(digits.str.replace("^", "-")).otherwise(digits)
-    )
+    below = cell.str.contains(r"[(-]")
+    signed = pl.when(below).then(digits.str.replace("^", "-")).otherwise(digits)
     return frame.with_columns(pl.when(hit).then(signed).otherwise(pl.all()))
 
 

@@ -173,8 +173,8 @@ def _cut(
     """What a look shows of cells that it cuts.
 
     A cell keeps its rows: those that no part shows clearly are spread over the rest of it. One whose
-    parts seem even is whole again if another look follows, and that one counts few parts of it; a
-    doubtful shape is better counted again than believed.
+    parts seem even, none of them clear, is whole again if another look follows, and that one counts
+    few parts of it; a doubtful shape is better counted again than believed.
     """
     starts = np.searchsorted(np.array(fine), np.array(before.edges))
     ends = np.append(starts[1:], len(parts))
@@ -185,7 +185,8 @@ def _cut(
         first, held = int(starts[place]), slice(starts[place], ends[place])
         size, mass = int(ends[place]) - first, float(before.mass[place])
         inside[held] = inside_of(parts[held], mass, sigma, len(parts))
-        if more and size > COARSE and not np.ptp(inside_of(parts[held], mass, sigma, CELLS)):
+        dim = more and size > COARSE and parts[held].max() <= FILLED * sigma
+        if dim and not np.ptp(inside_of(parts[held], mass, sigma, CELLS)):
             inside[first], seen[first] = mass, 0.0
             kept[first + 1 : ends[place]] = False
             if mass > FILLED * sigma:
