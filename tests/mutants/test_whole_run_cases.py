@@ -172,7 +172,7 @@ def test_c18_every_file_of_a_package_is_the_same_but_noise(tmp_path: Path) -> No
 @pytest.mark.slow
 def test_c18_g_p7_a_thousand_random_pairs_publish_the_same_but_noise(tmp_path: Path) -> None:
     compare(1000, 3, None)
-    compare(70, 4, tmp_path)
+    compare(35, 4, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["noisy_pegs", "sbhg", "pegs"])

@@ -58,15 +58,15 @@ def at_epsilon_one(kind: type[Any], relation: Relation) -> Any:
 _FITS = {
     "adaptive_gibbs": 250,
     "block_pegs": 800,
-    "cdf": 800,
+    "cdf": 500,
     "flows_laplace": 600,
-    "noisy_pegs": 800,
+    "noisy_pegs": 500,
     "paid_bins": 40,
     "parallel": 200,
     "per_set": 200,
     "perturbed_imputation": 400,
-    "privbayes": 800,
-    "sbhg": 800,
+    "privbayes": 500,
+    "sbhg": 500,
 }
 
 # With two parents the three columns of the constructed tables are one table: nothing is divided.
