@@ -38,6 +38,8 @@ from gibbous.write.durable_files import replace_file, sha256_of
 from gibbous.write.in_memory import InMemory
 from gibbous.write.purchases import SHORT, folder_beside
 
+MOST = 0.5  # share of rows in 'other' from which on a column may rather be one of numbers
+NUMBERS = "If they are numbers, say so: --numeric, and --amounts for $1,234.50, 12 % or (3.00)."
 SEEN = 0.005  # share of rows from which on it is said where they went
 FEW, SKEWED = 0.01, 0.25  # of the rows, and the share of a sum from which on they are named
 NEAR = 1e-4  # 0, as cut points go: ten times the last power of the grid of bounds
@@ -148,12 +150,20 @@ def missed(release: Release) -> Iterator[str]:
     for j, column in enumerate(schema):
         share = 0.0 if tables is None else _share(tables, j, column.other_code)
         if share >= SEEN:
-            yield f"{column.name}: about {share:.1%} of rows are in {column.other!r} (rare levels)."
+            more = f" {NUMBERS}" if share >= MOST else ""
+            yield f"{column.name}: about {share:.1%} of rows are in {column.other!r} (rare levels).{more}"
         numbers = column.binned or column.source("levels") == "discovered"  # or days
         bought = column.source("missing") == "discovered"
         stated = numbers and bought and column.source("kind") == "declared"
         absent = 0.0 if tables is None else _share(tables, j, column.missing_code)
-        if stated and absent >= SEEN:
+        if bought and column.note and absent >= SEEN:
+            codes = (
+                ""
+                if column.kind == "date"
+                else " If these are codes, state their levels (--levels)."
+            )
+            yield f"{column.name}: about {absent:.1%} of rows are missing. {column.note}{codes}"
+        elif stated and absent >= SEEN:
             yield (
                 f"{column.name}: about {absent:.1%} of rows are missing; cells that do not read as "
                 f"{'days' if column.kind == 'date' else 'numbers'} count among them."

@@ -28,7 +28,7 @@ from gibbous.mechanisms._bought_schema import Parts, bought_schema
 from gibbous.privacy.calibrate.zcdp import delta_from_zcdp
 from gibbous.privacy.noise import Gaussian, Thresholded
 from gibbous.privacy.text_curator import TextCurator
-from gibbous.structure.bought_columns import Outline
+from gibbous.structure.column_outlines import Outline
 from tests.discovery.conftest import PLENTY, engine_of
 
 LEVEL = 1e-6

@@ -30,13 +30,12 @@ from gibbous.privacy import accountant
 from gibbous.privacy.noise import Gaussian
 from gibbous.privacy.text_curator import TextCurator
 from gibbous.structure.bought_columns import (
-    Outline,
     bounded_column,
     codes_after_all,
     grid_columns,
     levels_column,
-    outline,
 )
+from gibbous.structure.column_outlines import Outline, outline
 from gibbous.structure.grid_ends import ends_of
 from tests.discovery.conftest import PLENTY, bought, bought_from, engine_of, visits
 

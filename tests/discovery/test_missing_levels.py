@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import beta
 
 from gibbous.encode.cell_text import CLASSES
-from gibbous.structure.bought_columns import SPURIOUS, clear_of_noise, outline
+from gibbous.structure.column_outlines import SPURIOUS, clear_of_noise, outline
 from tests.discovery.conftest import bought
 
 SIGMA, ROWS, TABLES = 50.0, 20_000.0, 3000

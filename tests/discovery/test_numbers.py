@@ -236,7 +236,9 @@ def test_a_bound_of_days_is_named_as_a_day_and_no_share_is_above_one() -> None:
 
     assert "recode such days (those before 1850 or after 2149 are never found)" in said[0]
     assert "x: about 50.0% of rows have 2020-01-10, which is a bound" in said[0]
-    assert said[1] == "k: about 100.0% of rows are in 'other' (rare levels)."
+    assert said[1].startswith(
+        "k: about 100.0% of rows are in 'other' (rare levels). If they are numbers"
+    )
 
 
 @pytest.mark.parametrize("places", [0, 2, 6, None])

@@ -30,18 +30,16 @@ from gibbous.privacy.noise import Gaussian, Thresholded, gaussian_for, selecting
 from gibbous.privacy.text_curator import TextCurator
 from gibbous.structure.bought_columns import (
     FEW,
-    Outline,
     between,
     bounded_column,
-    clear_of_noise,
     clock_column,
     codes_after_all,
     grid_columns,
     levels_column,
     missed,
     nothing_column,
-    outline,
     stated_column,
+    usual_after_all,
 )
 from gibbous.structure.code_lists import (
     CLEAR,
@@ -52,6 +50,7 @@ from gibbous.structure.code_lists import (
     held_from,
     numbers_beside,
 )
+from gibbous.structure.column_outlines import Outline, clear_of_noise, outline
 from gibbous.structure.contexts import margins
 from gibbous.structure.known_counts import counts_of_levels
 
@@ -192,6 +191,7 @@ def bought_schema(
     ]
     if numbers:
         columns |= _with_bounds(curator, parts, numbers, atoms)
+    columns = {name: replace(c, note=plans[name].note) for name, c in columns.items()}
     names = [name for name in plans if name in columns]
     left = tuple(name for name in plans if name not in columns)
     if not names:
@@ -261,6 +261,14 @@ def _with_levels(
             elif plans[name].integer:
                 atoms[name] = [int(t) for t in sorted(kept[name], key=lambda t: -kept[name][t])]
 
+    def usual_instead(name: str, sigma: float) -> bool:
+        """Whether a column is one of numbers or days after all; its whole numbers are kept."""
+        usual = usual_after_all(plans[name], kept[name], sigma)
+        if usual is not None:
+            plans[name] = usual
+            kept[name] = {t: n for t, n in kept[name].items() if t.lstrip("-").isdecimal()}
+        return usual is not None
+
     asked = [
         name
         for name, plan in plans.items()
@@ -275,10 +283,13 @@ def _with_levels(
         kept[name] = {t: n for t, n in kept[name].items() if n > SURE * sigma or t in certain}
         if codes_after_all(plans[name], kept[name]):
             plans[name] = replace(plans[name], kind="levels", integer=False, decimals=None)
+        else:
+            usual_instead(name, sigma)
     asked = [name for name in asked if plans[name].kind == "levels" or plans[name].integer]
     lost = {name: missed(plans[name], kept[name], sigma) for name in asked}
     settle({name: kept[name] for name in asked if not lost[name]}, sigma)
     numbers = [n for n, plan in plans.items() if n not in columns and plan.kind != "levels"]
+    numbers += [n for n in asked if plans[n].otherwise][:1]  # some of these may yet be numbers
     again = {n: lost[n] * (LISTED if plans[n].integer else 1) for n in asked if lost[n]}
     left, shares = parts.divided(list(again.values()), len(numbers))
     for name, share in zip(again, shares, strict=True):
@@ -291,7 +302,10 @@ def _with_levels(
         plans[name] = replace(plans[name], missing=plans[name].missing or absent)
         seen = {text: rows for text, rows in more.items() if rows > clear}
         kept[name] |= seen
-        settle({name: seen}, scale)
+        if not usual_instead(name, scale):
+            settle({name: seen}, scale)
+        elif plans[name].integer:
+            atoms[name] = sorted(map(int, kept[name]))
     return left, atoms, counts
 
 

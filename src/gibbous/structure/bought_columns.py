@@ -1,19 +1,20 @@
-"""Noisy counts of classes, texts and magnitudes in, columns of a schema out: public rules, no record."""
+"""Noisy counts of texts and magnitudes in, columns of a schema out: public rules, no record."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import pairwise
-from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
 
 from gibbous.core.column import FACTS, Column, Source
-from gibbous.encode.cell_text import CLASSES, CLOCK, DAYS, EITHER, HOURS, PLACES
+from gibbous.encode.cell_text import HOURS, PLACES
 from gibbous.structure.code_lists import answers, numbers_beside
+from gibbous.structure.column_outlines import Outline
 from gibbous.structure.grid_ends import ends_of, grids_of_days, grids_of_numbers
 
 FEW = 20  # whole numbers with at most so many texts may be levels
@@ -23,103 +24,18 @@ LOST = 0.005  # share of cells without a level up to which nothing is done about
 HIDDEN = 0.05  # share of cells that may be without a level, as far as noise tells, where there is no other
 SOME_CODES = 3  # usual texts of numbers beside text, from which on these may be codes
 CODED = 6  # times so many cells as their usual texts hold
-DOUBT = 2.8  # standard deviations of text, or of numbers with leading zeros, that noise alone seldom reaches
 HEAP = 5  # of numbers that people round, most are multiples of it; of codes, one in five
+LESS = 4  # times fewer cells are lost as numbers or days, where a column is one of these after all
+DENSE = 4  # codes are further apart, in steps of the last place, than numbers that many rows have
 CODES = 10  # so many whole numbers with gaps between them may be codes
 MOST_CODES = 64  # that have a bin of their own
-LETTERS = 0.01  # share of text from which on a column is no column of numbers
-SPOILED = 0.05  # share of other cells from which on a column is no column of days
 OUTSIDE = 0.1  # share of the cells beyond the bounds from which on there are none
-PLACED = 0.01  # share of numbers that may have more places than a column keeps
-STANDS_OUT = 4.2  # standard deviations of one number of places that noise alone seldom reaches
-SPURIOUS = 0.01  # probability that any column of a table gets a missing level that it does not need
 
-_NUMBERS = slice(1, 3 + PLACES)
-_PLACES = np.arange(1, 2 + PLACES)
-
-
-@dataclass(frozen=True, slots=True)
-class Outline:
-    """What the noisy classes of a column say.
-
-    Attributes:
-        name: of the column.
-        kind: numbers, days, clock times, or texts that are levels.
-        missing: whether noisy counts show missing cells (or, of numbers and days, others that do not
-            parse).
-        present: noisy number of cells that are not missing.
-        sigma: standard deviation of that number.
-        integer: numbers are whole.
-        decimals: places of numbers; None for any.
-        form: of days.
-        stated: whether the kind is public.
-        unsure: numbers with some text beside them, which may be codes.
-    """
-
-    name: str
-    kind: Literal["numeric", "date", "clock", "levels"]
-    missing: bool
-    present: float
-    sigma: float = 0.0
-    integer: bool = False
-    decimals: int | None = None
-    form: str | None = None
-    stated: bool = False
-    unsure: bool = False
-
-
-def outline(
-    name: str,
-    counts: np.ndarray,
-    *,
-    sigma: float,
-    rows: float,
-    stated: str = "",
-    clear: float | None = None,
-) -> Outline:
-    """The kind of a column, from the noisy counts of the classes of its cells.
-
-    Args:
-        counts: float64 (classes,), in the order of `CLASSES`.
-        sigma: standard deviation of one count.
-        rows: noisy number of rows.
-        stated: the kind, where it is public.
-        clear: standard deviations from which on a column has missing cells; None: as for one column.
-    """
-    present = max(rows - float(counts[0]), 0.0)
-    clear = clear_of_noise(1) if clear is None else clear
-    numbers, text = float(counts[_NUMBERS].sum()), float(counts[-2:].sum())
-    form, days = _usual_form(counts)
-    fits = {"numeric": numbers, "date": days, CLOCK: float(counts[CLASSES.index(CLOCK)])}
-    some = fits | {"levels": max(text, 4 * sigma)}
-    kind = max(some, key=lambda kind: some[kind])
-    if kind == "numeric" and text > max(LETTERS * present, 5 * sigma):
-        kind = "levels"
-    if kind in ("date", CLOCK) and present - fits[kind] > max(SPOILED * present, 6 * sigma):
-        kind = "levels"
-    kind = stated or kind
-    cells = _NUMBERS.stop - _NUMBERS.start if kind == "numeric" else 2
-    spoiled = rows - fits.get(kind, rows) > clear * sigma * math.sqrt(1 + cells)
-    places = _decimals(counts, sigma)
-    return Outline(
-        name,
-        kind,  # type: ignore[arg-type]
-        missing=bool(counts[0] > clear * sigma or spoiled),
-        present=present,
-        sigma=1.5 * sigma,  # of the missing cells, and of the number of rows
-        integer=kind == "numeric" and places == 0,
-        decimals=places or None if places <= PLACES else None,
-        form=form if kind == "date" and form != DAYS[0] else None,  # ISO days need no form
-        stated=bool(stated),
-        unsure=kind == "numeric"
-        and not stated
-        and float(counts[-2:].max()) > max(LETTERS / 2 * present, DOUBT * sigma),
-    )
-
-
-def clear_of_noise(columns: int) -> float:
-    """Standard deviations that noise alone exceeds in any of four looks at each column with 1 %."""
-    return NormalDist().inv_cdf(1 - SPURIOUS / (4 * columns))
+_LIMIT = re.compile(
+    r"([<>≤≥]|[<>]=) ?[\d.]+|[\d.]+ ?(\+|and (over|more|older)|or (more|older|over))"
+)
+_LETTERED = re.compile(r"[A-Za-z]+[\d.]+")  # a code: V221
+_PLAIN = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
 def grid_columns(plan: Outline) -> tuple[Column, ...]:
@@ -206,8 +122,36 @@ def codes_after_all(plan: Outline, kept: Mapping[str, int]) -> bool:
     """Whether many texts of doubtful numbers hold many cells: whole ones with gaps, and not rounded."""
     if not plan.unsure or len(kept) < SOME_CODES or CODED * sum(kept.values()) < plan.present:
         return False
-    numbers = [int(t) for t in sorted(kept, key=lambda t: -kept[t])] if plan.integer else []
-    return not plan.integer or (gaps(numbers) and not heaped(numbers))
+    return _like_codes(plan, kept) and (not plan.integer or gaps([int(text) for text in kept]))
+
+
+def usual_after_all(plan: Outline, kept: Mapping[str, int], sigma: float) -> Outline | None:
+    """The numbers or days that most cells are, where levels would lose many more cells; else None."""
+    usual, (_, lost, noise) = plan.otherwise, _lost(plan, kept, sigma)
+    if usual is None or lost < max(
+        noise, OUTSIDE * plan.present, LESS * (plan.present - usual.present)
+    ):
+        return None
+    numbers = {text: rows for text, rows in kept.items() if _PLAIN.fullmatch(text)}
+    codes = usual.unsure if len(numbers) < SOME_CODES else _like_codes(usual, numbers)
+    if len(numbers) < CODES and any(map(_LIMIT.fullmatch, kept)):
+        codes = False
+    if usual.kind == "numeric" and (codes or any(map(_LETTERED.fullmatch, kept))):
+        return None
+    words = [repr(text) for text in kept if text not in numbers][:SOME_CODES]
+    such = f", such as {', '.join(words)}," if words and usual.kind == "numeric" else ""
+    cells = "numbers" if usual.kind == "numeric" else "days"
+    return replace(
+        usual, note=f"Most cells are {cells}. Those that are not{such} count as missing."
+    )
+
+
+def _like_codes(plan: Outline, kept: Mapping[str, int]) -> bool:
+    """Whether the numbers of some texts lie far apart, and those of whole numbers are not rounded."""
+    numbers = [text for text in sorted(kept, key=lambda t: -kept[t]) if _PLAIN.fullmatch(text)]
+    steps = [round(float(text) * 10 ** (plan.decimals or 0)) for text in numbers] or [0]
+    apart = max(steps) - min(steps) >= DENSE * len(steps) or len(numbers) < len(kept)
+    return apart and not (plan.integer and heaped(steps))
 
 
 def heaped(numbers: Sequence[int]) -> bool:
@@ -320,27 +264,3 @@ def _listed(plan: Outline, levels: tuple[str | int, ...], other: str | None) -> 
         kind = "binary"
     facts = bought("levels", "missing", kind=plan.stated)
     return Column(plan.name, kind, levels, missing=plan.missing, other=other, sources=facts)
-
-
-def _usual_form(counts: np.ndarray) -> tuple[str, float]:
-    """The form of days that most cells have, and the noisy number that have it."""
-    number = {form: float(counts[CLASSES.index(form)]) for form in DAYS}
-    for form, other in EITHER.items():
-        both = float(counts[CLASSES.index(f"{form} or {other}")])
-        usual = form if number[form] >= number[other] else other
-        number[usual] += both
-    form = max(number, key=lambda form: number[form])
-    return form, number[form]
-
-
-def _decimals(counts: np.ndarray, sigma: float) -> int:
-    """Places that all numbers but a few have, 0 for whole ones; PLACES + 1 for more."""
-    numbers = float(counts[_NUMBERS].sum())
-    by_places = counts[2 : 3 + PLACES]
-    for places in range(PLACES + 1):
-        beyond = by_places[places < _PLACES]
-        few, spread = PLACED * numbers, 4 * sigma * math.sqrt(len(beyond))
-        seldom = beyond.max() <= max(few, STANDS_OUT * sigma)
-        if seldom and beyond.sum() <= max(few, spread):
-            return places
-    return PLACES + 1

@@ -1,0 +1,162 @@
+"""Numbers and days among text: ages up to 90+, laboratory values below a limit, dates that are not known."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import gibbous as gb
+from gibbous.core.column import Column
+from gibbous.schema_discovery import missed
+from gibbous.structure.bought_columns import usual_after_all
+from gibbous.structure.column_outlines import CLASSES, Outline, outline
+from tests.discovery.conftest import bought
+
+ROWS = 4_000
+
+
+def counts(**cells: int) -> np.ndarray:
+    found = np.zeros(len(CLASSES))
+    for name, number in cells.items():
+        found[CLASSES.index(name.replace("_", " "))] = number
+    return found
+
+
+def mixed(**cells: int) -> Outline:
+    made = counts(**cells)
+    return outline("x", made, sigma=5.0, rows=float(made.sum()))
+
+
+def kept(texts: str, rows: int) -> dict[str, int]:
+    return dict.fromkeys(texts.split(), rows)
+
+
+@pytest.fixture(scope="module")
+def frame() -> pl.DataFrame:
+    """Ages of 90 and more, amounts below .5, and one of ten days are text; codes have letters, too."""
+    draw = np.random.default_rng(6)
+    age = np.where(draw.random(ROWS) < 0.06, 92, draw.triangular(0, 40, 90, ROWS).astype(int))
+    crp = draw.gamma(1, 4, ROWS)
+    day = np.datetime64("2015-01-01") + draw.integers(0, 2_000, ROWS).astype("timedelta64[D]")
+    usual = draw.choice(["428", "414.01", "786.5", "V57", "38.9"], ROWS)
+    rare = [f"{code}.{draw.integers(100)}" for code in draw.integers(100, 999, ROWS)]
+    return pl.DataFrame(
+        {
+            "age": ["90+" if v >= 90 else str(v) for v in age],
+            "crp": ["<0.50" if v < 0.5 else f"{v:.2f}" for v in crp],
+            "day": np.where(draw.random(ROWS) < 0.1, "not known", day.astype(str)),
+            "code": np.where(draw.random(ROWS) < 0.5, usual, rare),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def schema(frame: pl.DataFrame) -> gb.Schema:
+    return bought(frame, rho=0.04)
+
+
+@pytest.mark.parametrize("name", ["age", "crp"])
+def test_mostly_numbers_are_numbers_where_levels_would_lose_most(
+    schema: gb.Schema, name: str
+) -> None:
+    column = schema[name]
+
+    assert (column.kind, column.missing, column.other) == ("numeric", True, None)
+    assert (column.integer, column.decimals) == {"age": (True, None), "crp": (False, 2)}[name]
+    assert column.source("kind") == column.source("bounds") == "discovered"
+    word = {"age": "'90+'", "crp": "'<0.50'"}[name]
+    assert column.note == (
+        f"Most cells are numbers. Those that are not, such as {word}, count as missing."
+    )
+
+
+def test_mostly_days_are_days_and_the_rest_is_missing(schema: gb.Schema) -> None:
+    assert (schema["day"].kind, schema["day"].missing) == ("date", True)
+    assert schema["day"].note == "Most cells are days. Those that are not count as missing."
+
+
+def test_codes_that_lie_far_apart_stay_levels(schema: gb.Schema) -> None:
+    column = schema["code"]
+
+    assert (column.kind, column.other, column.note) == ("nominal", "other", None)
+    assert {"428", "414.01", "V57"} <= set(column.levels)
+
+
+@pytest.mark.slow
+def test_a_release_says_how_many_cells_were_text(frame: pl.DataFrame) -> None:
+    known = gb.Discovery(["age", "crp"], gb.Unit())
+
+    found = gb.synthesize(
+        frame.select("age", "crp"), known, "adaptive_gibbs", epsilon=1, delta=1e-6,
+        rows=2_000, ledger=gb.Ledger.ephemeral(),
+    )  # fmt: skip
+
+    ages = found.sets[0]["age"]
+    assert ages.null_count() / 2_000 == pytest.approx(0.06, abs=0.04)
+    assert ages.mean() == pytest.approx(43, abs=4)
+    said = [line for line in missed(found) if "rows are missing" in line and "age" in line]
+    assert len(said) == 1
+    assert "rows are missing. Most cells are numbers." in said[0]
+    assert "If these are codes, state their levels (--levels)." in said[0]
+
+
+@pytest.mark.parametrize(
+    ("texts", "rows", "numbers"),
+    [
+        ("41 48 49 54 56 90+", 100, True),  # next to each other: ages
+        ("50000 40000 60000 55000 Refused", 100, True),  # far apart, but rounded: incomes
+        ("428 414 786 other", 100, False),
+        ("427 428 429 V57", 100, False),
+        ("90+", 100, True),
+        ("30 43 52 90+", 100, True),
+        ("<5", 100, True),
+        ("unknown", 100, False),  # no number stands out, as of many codes
+        ("41 48 49 54 56 90+", 500, False),  # levels lose 1,000 cells, numbers 300
+        ("", 0, False),
+        ("41 42 43 44 45 46 90+", 580, False),  # levels lose hardly any
+    ],
+)
+def test_levels_stay_where_they_hold_most_cells_or_look_like_codes(
+    texts: str, rows: int, *, numbers: bool
+) -> None:
+    plan = mixed(whole=3_700, text=300)
+
+    found = usual_after_all(plan, kept(texts, rows), 5.0)
+
+    assert plan.kind == "levels"
+    assert (found is not None) is numbers
+    assert found is None or (found.kind, found.integer, found.missing) == ("numeric", True, True)
+
+
+@pytest.mark.parametrize(("whole", "numbers"), [(200, True), (1_500, False)])
+def test_decimals_of_which_none_stands_out_are_numbers_unless_many_are_whole(
+    whole: int, *, numbers: bool
+) -> None:
+    plan = outline(
+        "x",
+        counts(whole=whole, decimals_1=1_000, decimals_2=2_700 - whole, text=300),
+        sigma=5.0,
+        rows=4_000.0,
+    )
+
+    assert (usual_after_all(plan, {}, 5.0) is not None) is numbers
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        {"whole": 2_000, "text": 1_950},  # as much is lost with the text as with the levels
+        {"whole": 3_000, "padded": 300, "text": 300},  # 007: no number
+        {"text": 4_000},
+    ],
+)
+def test_other_columns_of_text_have_levels(cells: dict[str, int]) -> None:
+    assert usual_after_all(mixed(**cells), kept("41 48 x", 90), 5.0) is None
+
+
+def test_a_kind_that_is_stated_is_not_looked_at_again() -> None:
+    made = counts(whole=3_700, text=300)
+
+    assert outline("x", made, sigma=5.0, rows=4_000.0, stated="levels").otherwise is None
+    assert isinstance(bought(pl.DataFrame({"x": ["1", "2+"] * 500}), rho=1)["x"], Column)
