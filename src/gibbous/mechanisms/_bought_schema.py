@@ -39,7 +39,7 @@ from gibbous.structure.bought_columns import (
     missed,
     nothing_column,
     stated_column,
-    usual_after_all,
+    usual_instead,
 )
 from gibbous.structure.code_lists import (
     CLEAR,
@@ -261,14 +261,6 @@ def _with_levels(
             elif plans[name].integer:
                 atoms[name] = [int(t) for t in sorted(kept[name], key=lambda t: -kept[name][t])]
 
-    def usual_instead(name: str, sigma: float) -> bool:
-        """Whether a column is one of numbers or days after all; its whole numbers are kept."""
-        usual = usual_after_all(plans[name], kept[name], sigma)
-        if usual is not None:
-            plans[name] = usual
-            kept[name] = {t: n for t, n in kept[name].items() if t.lstrip("-").isdecimal()}
-        return usual is not None
-
     asked = [
         name
         for name, plan in plans.items()
@@ -281,17 +273,16 @@ def _with_levels(
     for name in asked:
         certain = kept[name].keys() - usual[name]
         kept[name] = {t: n for t, n in kept[name].items() if n > SURE * sigma or t in certain}
+        usual_instead(plans, kept, name, sigma)
         if codes_after_all(plans[name], kept[name]):
             plans[name] = replace(plans[name], kind="levels", integer=False, decimals=None)
-        else:
-            usual_instead(name, sigma)
     asked = [name for name in asked if plans[name].kind == "levels" or plans[name].integer]
     lost = {name: missed(plans[name], kept[name], sigma) for name in asked}
     settle({name: kept[name] for name in asked if not lost[name]}, sigma)
-    numbers = [n for n, plan in plans.items() if n not in columns and plan.kind != "levels"]
-    numbers += [n for n in asked if plans[n].otherwise][:1]  # some of these may yet be numbers
+    numbers = sum(n not in columns and plan.kind != "levels" for n, plan in plans.items())
+    numbers += any(plans[name].otherwise for name in asked)  # which may yet be numbers
     again = {n: lost[n] * (LISTED if plans[n].integer else 1) for n in asked if lost[n]}
-    left, shares = parts.divided(list(again.values()), len(numbers))
+    left, shares = parts.divided(list(again.values()), numbers)
     for name, share in zip(again, shares, strict=True):
         noise = left.selecting(len(again), share)
         whole, texts, scale = plans[name].integer, kept[name], noise.info().scale
@@ -302,10 +293,8 @@ def _with_levels(
         plans[name] = replace(plans[name], missing=plans[name].missing or absent)
         seen = {text: rows for text, rows in more.items() if rows > clear}
         kept[name] |= seen
-        if not usual_instead(name, scale):
+        if not usual_instead(plans, kept, name, scale) or plans[name].integer:
             settle({name: seen}, scale)
-        elif plans[name].integer:
-            atoms[name] = sorted(map(int, kept[name]))
     return left, atoms, counts
 
 

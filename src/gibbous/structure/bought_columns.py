@@ -146,6 +146,17 @@ def usual_after_all(plan: Outline, kept: Mapping[str, int], sigma: float) -> Out
     )
 
 
+def usual_instead(
+    plans: dict[str, Outline], kept: dict[str, dict[str, int]], name: str, sigma: float
+) -> bool:
+    """Whether a column is numbers or days after all; its plan is that, then."""
+    usual = usual_after_all(plans[name], kept[name], sigma)
+    if usual is not None:
+        plans[name] = usual
+        kept[name] = {t: n for t, n in kept[name].items() if t.lstrip("-").isdecimal()}
+    return usual is not None
+
+
 def _like_codes(plan: Outline, kept: Mapping[str, int]) -> bool:
     """Whether the numbers of some texts lie far apart, and those of whole numbers are not rounded."""
     numbers = [text for text in sorted(kept, key=lambda t: -kept[t]) if _PLAIN.fullmatch(text)]

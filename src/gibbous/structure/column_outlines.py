@@ -87,19 +87,12 @@ def outline(
         kind = "levels"
     kind = stated or kind
     otherwise = None
-    if (
-        kind != usual in ("numeric", "date")
-        and not stated
-        and float(counts[-2]) <= STANDS_OUT * sigma
-    ):
+    if kind != usual in ("numeric", "date") and not stated and counts[-2] <= STANDS_OUT * sigma:
+        found = outline(name, counts, sigma=sigma, rows=rows, stated=usual, clear=clear)
         otherwise = replace(
-            outline(name, counts, sigma=sigma, rows=rows, stated=usual, clear=clear),
-            missing=True,
-            present=fits[usual],
-            sigma=sigma * math.sqrt(len(counts)),
-            stated=False,
-            unsure=float(counts[1]) > WHOLE * numbers,
-        )
+            found, missing=True, present=fits[usual], sigma=sigma * math.sqrt(len(counts)),
+            stated=False, unsure=bool(counts[1] > WHOLE * numbers),
+        )  # fmt: skip
     cells = _NUMBERS.stop - _NUMBERS.start if kind == "numeric" else 2
     spoiled = rows - fits.get(kind, rows) > clear * sigma * math.sqrt(1 + cells)
     places = _decimals(counts, sigma)
