@@ -35,7 +35,11 @@ DAYS = (
     "%m/%d/%Y %H:%M",
     "%d/%m/%Y %H:%M",
     "%m/%d/%Y %I:%M:%S %p",
+    "%m/%d/%Y %I:%M %p",
+    "%d/%m/%Y %I:%M %p",
+    "%d.%m.%Y %H:%M:%S",
     "%d.%m.%Y %H:%M",
+    "%d-%b-%Y %H:%M:%S",
     "%Y%m%d",
 )
 """Forms of days, some with a time of day that is cut off, in the order in which they are tried; the last
@@ -46,6 +50,7 @@ EITHER = {
     "%m-%d-%Y": "%d-%m-%Y",
     "%m/%d/%Y %H:%M:%S": "%d/%m/%Y %H:%M:%S",
     "%m/%d/%Y %H:%M": "%d/%m/%Y %H:%M",
+    "%m/%d/%Y %I:%M %p": "%d/%m/%Y %I:%M %p",
 }
 """Forms that many days share with another one: such a day is in a class of its own."""
 
