@@ -9,7 +9,7 @@ import pytest
 import gibbous as gb
 from gibbous.core.column import Column
 from gibbous.schema_discovery import missed
-from gibbous.structure.bought_columns import usual_after_all
+from gibbous.structure.bought_columns import usual_after_all, usual_instead
 from gibbous.structure.column_outlines import CLASSES, Outline, outline
 from tests.discovery.conftest import bought
 
@@ -160,3 +160,26 @@ def test_a_kind_that_is_stated_is_not_looked_at_again() -> None:
 
     assert outline("x", made, sigma=5.0, rows=4_000.0, stated="levels").otherwise is None
     assert isinstance(bought(pl.DataFrame({"x": ["1", "2+"] * 500}), rho=1)["x"], Column)
+
+
+ODD = ["x" * 6_000, "1" * 400, "--5", "a\n\x00\u202e", "٣٤٥"]
+
+
+@pytest.mark.parametrize(
+    ("odd", "numbers"),
+    [(odd, numbers) for odd in ODD for numbers in ("4 5 6 8 9 11", "5.1 5.2 5.4 5.5 5.6")]
+    + [("07", "4 5 6 8 9 11"), ("-0", "4 5 6 8 9 11")],
+)
+def test_no_text_beside_numbers_ends_a_run_that_was_charged(odd: str, numbers: str) -> None:
+    """A note of 6,000 characters is refused, --5 is no number, and 400 digits are infinite as a float."""
+    whole = "." not in numbers
+    plans = {"x": mixed(**{"whole" if whole else "decimals_1": 3_700, "text": 300})}
+    texts = {"x": kept(numbers, 100) | {odd: 150}}
+
+    assert usual_instead(plans, texts, "x", 5.0)
+
+    found = plans["x"]
+    assert found.note is not None
+    assert all(str(int(text)) == text for text in texts["x"])
+    assert Column("x", "numeric", edges=(0, 99), note=found.note).note == found.note
+    assert len(found.note) < 150

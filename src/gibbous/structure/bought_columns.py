@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from gibbous.core.column import FACTS, Column, Source
+from gibbous.core.column_texts import tidy_text
 from gibbous.encode.cell_text import HOURS, PLACES
 from gibbous.structure.code_lists import answers, numbers_beside
 from gibbous.structure.column_outlines import Outline
@@ -27,15 +28,17 @@ CODED = 6  # times so many cells as their usual texts hold
 HEAP = 5  # of numbers that people round, most are multiples of it; of codes, one in five
 LESS = 4  # times fewer cells are lost as numbers or days, where a column is one of these after all
 DENSE = 4  # codes are further apart, in steps of the last place, than numbers that many rows have
+SHOWN = 40  # characters of a text that a note names
 CODES = 10  # so many whole numbers with gaps between them may be codes
 MOST_CODES = 64  # that have a bin of their own
 OUTSIDE = 0.1  # share of the cells beyond the bounds from which on there are none
 
 _LIMIT = re.compile(
-    r"([<>≤≥]|[<>]=) ?[\d.]+|[\d.]+ ?(\+|and (over|more|older)|or (more|older|over))"
+    r"([<>≤≥]|[<>]=) ?[0-9.]+|[0-9.]+ ?(\+|and (over|more|older)|or (more|older|over))"
 )
-_LETTERED = re.compile(r"[A-Za-z]+[\d.]+")  # a code: V221
-_PLAIN = re.compile(r"[+-]?\d+(\.\d+)?")
+_LETTERED = re.compile(r"[A-Za-z]+[0-9.]+")  # a code: V221
+_PLAIN = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,15})?")
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,14}")  # as it is written when it is bought
 
 
 def grid_columns(plan: Outline) -> tuple[Column, ...]:
@@ -138,7 +141,8 @@ def usual_after_all(plan: Outline, kept: Mapping[str, int], sigma: float) -> Out
         codes = False
     if usual.kind == "numeric" and (codes or any(map(_LETTERED.fullmatch, kept))):
         return None
-    words = [repr(text) for text in kept if text not in numbers][:SOME_CODES]
+    shown = (tidy_text(text, SHOWN) for text in kept if text not in numbers)
+    words = [repr(text) for text in shown if text][:SOME_CODES]
     such = f", such as {', '.join(words)}," if words and usual.kind == "numeric" else ""
     cells = "numbers" if usual.kind == "numeric" else "days"
     return replace(
@@ -153,7 +157,7 @@ def usual_instead(
     usual = usual_after_all(plans[name], kept[name], sigma)
     if usual is not None:
         plans[name] = usual
-        kept[name] = {t: n for t, n in kept[name].items() if t.lstrip("-").isdecimal()}
+        kept[name] = {t: n for t, n in kept[name].items() if _WHOLE.fullmatch(t)}
     return usual is not None
 
 
