@@ -80,14 +80,15 @@ def test_intervals_from_sets_with_noise_of_their_own_cover_through_whole_release
         np.mean([one[rule].low <= TRUTH <= one[rule].high for one in found]) for rule in range(3)
     ]
     true = np.var([one[0].estimate for one in found])
-    stated = [np.mean([one[rule].se ** 2 for one in found]) / true for rule in range(2)]
+    variances = np.array([[one[rule].se ** 2 for rule in range(2)] for one in found]) / true
 
     assert covered[0] > 0.84
     assert covered[1] > 0.84
     assert covered[2] < covered[0] - 0.03  # the noise is more than half of the variance
-    # A variance from 250 releases is known within 9 %; V_s whole, not 1/m, would make it 2.5 times.
-    assert 0.6 < stated[0] < 1.8
-    assert 0.6 < stated[1] < 1.8
+    # A variance from 250 releases is known within 9 %; V_s whole, not 1/m, would make it 2.5 times. The delta
+    # method divides by a noisy total: a release in some thousand has one near 0, and a mean would be that release.
+    assert 0.6 < np.median(variances[:, 0]) < 1.6
+    assert 0.6 < np.mean(variances[:, 1]) < 1.8
 
 
 def test_the_rule_is_read_off_the_release_and_its_reason_says_why() -> None:
