@@ -86,7 +86,7 @@ def test_intervals_from_sets_with_noise_of_their_own_cover_through_whole_release
     assert covered[1] > 0.84
     assert covered[2] < covered[0] - 0.03  # the noise is more than half of the variance
     # A variance from 250 releases is known within 9 %; V_s whole, not 1/m, would make it 2.5 times. The delta
-    # method divides by a noisy total: a release in some thousand has one near 0, and a mean would be that release.
+    # method divides by a noisy total: one release in some thousand has one near 0, and would be the mean.
     assert 0.6 < np.median(variances[:, 0]) < 1.6
     assert 0.6 < np.mean(variances[:, 1]) < 1.8
 

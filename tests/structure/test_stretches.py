@@ -11,7 +11,8 @@ import pytest
 from gibbous.core.schema import Column
 from gibbous.structure.dyadic import dyadic
 from gibbous.structure.fine_bins import CELLS, inside_of, measure_of, rows_of
-from gibbous.structure.stretches import EMPTY, FORMS, stretches
+from gibbous.structure.stretches import EMPTY, FORMS, HEAVY, stretches
+from gibbous.structure.stretches import PRICE as USUAL
 
 PRICE = 6.0
 
@@ -28,6 +29,10 @@ def best(counts: np.ndarray) -> np.ndarray:
             for shape in (form, form[::-1]):
                 fit = shape * max(float(shape @ own) / float(shape @ shape), 0.0)
                 fits.append((float(((own - fit) ** 2).sum()) + PRICE, fit))
+        for _, rate in HEAVY:
+            shape = np.arange(first + 1, last + 1) ** -rate
+            fit = shape * max(float(shape @ own) / float(shape @ shape), 0.0)
+            fits.append((float(((own - fit) ** 2).sum()) + PRICE + USUAL, fit))
         return min(fits, key=lambda fit: fit[0])
 
     tried = []
@@ -43,8 +48,14 @@ def best(counts: np.ndarray) -> np.ndarray:
 def test_no_division_costs_less(seed: int) -> None:
     rng = np.random.default_rng(seed)
     counts = rng.normal(scale=2.0, size=6) + rng.choice([0, 0, 5, 9], 6)
+    if seed > 5:
+        counts += 900.0 * np.arange(1, 7) ** -2.5  # where a heavy form costs less
+    guess = best(counts)
 
-    assert stretches(counts, 1.0, price=PRICE) == pytest.approx(best(counts))
+    # Of a number of rows that says nothing.
+    found = stretches(counts, 1.0, price=PRICE, rows=(float(guess.sum()), 1e9))
+
+    assert found == pytest.approx(guess)
 
 
 @pytest.mark.parametrize(("power", "rate"), [(2, 0.08), (1, 0.1)])
@@ -63,6 +74,51 @@ def test_a_fading_tail_below_the_noise_keeps_its_rows(power: int, rate: float) -
 
     assert abs(kept - 1) < 0.12
     assert abs(kept - 1) < abs(cut - 1)
+
+
+def test_a_tail_of_a_power_law_keeps_its_mean() -> None:
+    """Of cells alike: an exponential law that fits what is seen of it misses a quarter of its sum.
+
+    30,000 rows, in the mean of 60 draws within 8 %; with forms that fade by cells alone 13 to 25 % are lost.
+    """
+    cells, rng = np.arange(200), np.random.default_rng(6)
+    true = (cells + 1.0) ** -2.3
+    true *= 30_000 / true.sum()
+    noisy = [true + rng.normal(scale=35.0, size=200) for _ in range(60)]
+
+    found = [stretches(counts, 35.0, rows=(30_000.0, 70.0)) for counts in noisy]
+
+    means = [one @ (cells + 1) / one.sum() for one in found]
+    assert abs(np.median(means) / (true @ (cells + 1) / true.sum()) - 1) < 0.08
+
+
+def test_hidden_rows_are_near_those_that_are_shown() -> None:
+    """300 of 11,300 rows are in no stretch; evenly over 100 cells, they would double the mean."""
+    counts = np.r_[5_000.0, 3_000.0, 2_000.0, 1_000.0, np.zeros(96)]
+
+    found = stretches(counts, 20.0, rows=(11_300.0, 20.0))
+
+    assert found.sum() == pytest.approx(11_300, abs=10)
+    assert found[4:14].sum() > 45
+    assert found[20:].sum() < 60
+
+
+def test_stretches_hold_no_more_rows_than_there_are() -> None:
+    """Noise that looks like a long thin stretch: the number of rows says that most of it is none.
+
+    What is given back is what least squares gives: by the uncertainty of each stretch's rows.
+    """
+    counts = np.r_[20_000.0, np.full(60, 30.0)]
+
+    free, bound = (stretches(counts, 40.0, rows=(20_000.0, error)) for error in (1e9, 40.0))
+
+    excess = free.sum() - 20_000.0
+    assert excess > 1_500
+    alike = 1 + 60  # single cells that the two stretches are as uncertain as, and one of the total
+    assert bound.sum() == pytest.approx(free.sum() - excess * alike / (alike + 1))
+    assert bound[0] == pytest.approx(free[0] - excess / (alike + 1))
+    thin = stretches(counts, 40.0, rows=(20_000.0, 1.0))
+    assert thin[1:].sum() < 40
 
 
 def test_noise_alone_is_nothing_and_a_single_value_stays_alone() -> None:

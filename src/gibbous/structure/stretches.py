@@ -7,13 +7,17 @@ import math
 import numpy as np
 
 PRICE = 7.0  # of one stretch with rows, beside 2 ln(cells): 4.1 standard deviations for 128 cells
-LEFT = 2.5  # standard deviations from which on rows that no stretch shows are spread evenly
 EMPTY = 1.5  # of one without
 BLOCK = 320  # cells that are divided together: work and memory grow with its square
+NEAR = 0.1  # standard deviations of the noise, from which on a cell is shown
+FAR = 1.5  # the power of their distance by which rows that no stretch shows get fewer
 RATES = tuple(0.02 * 2.0**step for step in range(8))  # of fading, a cell
 FORMS = ((1, 0.0), *((power, rate) for power in (1, 2) for rate in RATES))
 """How rows fade from cell to cell, exp(-(rate x cells)^power): not at all, like an exponential law, like half
 of a bell."""
+HEAVY = ((0, 2.5), (0, 4.0))
+"""Further forms of cells that are alike: 1 / cells^rate, counted from the lower end of the column. They hold
+many rows where none is seen, so they must gain as much as another stretch would cost."""
 
 
 def stretches(
@@ -27,9 +31,10 @@ def stretches(
 
     A stretch begins and ends anywhere. One that fades goes on where counts are below the noise, so a
     sparse tail keeps about the mass that it has instead of being cut where the noise hides it. Rows
-    that no stretch shows, where there clearly are some, are spread evenly: else all rows would go
-    where the noise happens to be largest, once it is above the counts. For the same reason all rows are
-    even where that fits as well as any stretches at their price.
+    that no stretch shows are spread, as far as they are more than noise: most of them near cells that are
+    shown. Where stretches show more rows than there are, each gives back by how uncertain it is. All rows are
+    even where that fits as well as any stretches at their price: else all would go where the noise happens to
+    be largest, once it is above the counts.
 
     Args:
         counts: noisy, float64 (cells,), at least one.
@@ -46,71 +51,103 @@ def stretches(
     """
     price = PRICE + 2 * math.log(len(counts)) if price is None else price
     weight = np.ones(len(counts)) if measure is None else measure
-    starts = range(0, len(counts), BLOCK)
-    found = [_divided(counts[a : a + BLOCK], weight[a : a + BLOCK], sigma, price) for a in starts]
-    shown, gain = np.concatenate([one for one, _ in found]), sum(gain for _, gain in found)
+    pieces, gain = list[np.ndarray](), 0.0
+    for first in range(0, len(counts), BLOCK):
+        held = slice(first, first + BLOCK)
+        found, more = _divided(counts[held], weight[held], sigma, price)
+        pieces, gain = pieces + found, gain + more
     total, error = rows or (float(counts.sum()), sigma * math.sqrt(len(counts)))
     even: np.ndarray = max(total, 0.0) * weight / weight.sum()
     if float(even @ (2 * counts - even)) / sigma**2 >= gain:
         return even  # nothing stands out of it clearly enough
+    shown = np.concatenate(pieces)
     left = total - float(shown.sum())
-    cells, least = int(np.count_nonzero(shown)), LEFT
-    if left > float(shown.sum() - shown.max()):
-        # One cell is all that is shown, and a law that fades from it would get the others.
-        cells, least = 1, 1.0
-    noise = math.hypot(error, sigma * math.sqrt(cells))
-    kept = max(0.0, 1 - (noise / left) ** 2) if left > least * noise else 0.0
-    spread: np.ndarray = shown + kept * left * weight / weight.sum()
+    # The rows of a stretch are known as well as those of so many single cells.
+    cells = [float(one.sum()) ** 2 / max(float(one @ one), 1e-300) for one in pieces]
+    noise = math.hypot(error, sigma * math.sqrt(sum(cells)))
+    if left < 0 and rows is not None:
+        each = left * (sigma / noise) ** 2
+        return np.concatenate(
+            [
+                one * max(0.0, 1 + each * own / max(float(one.sum()), 1e-300))
+                for one, own in zip(pieces, cells, strict=True)
+            ]
+        )
+    kept = max(0.0, 1 - (noise / left) ** 2) if left > 0 else 0.0
+    # Where one cell is about all that is shown, it says nothing of the others.
+    far = FAR if left <= float(shown.sum() - shown.max()) else 0.0
+    near = weight / (1 + _distances(shown > NEAR * sigma)) ** far
+    spread: np.ndarray = shown + kept * left * near / near.sum()
     return spread
+
+
+def _distances(shown: np.ndarray) -> np.ndarray:
+    """Cells between each cell and the nearest that is shown; 0 where none is."""
+    places, at = np.arange(len(shown)), np.flatnonzero(shown)
+    if not len(at):
+        return np.zeros(len(shown))
+    after = np.searchsorted(at, places)
+    above, below = at[np.minimum(after, len(at) - 1)], at[np.maximum(after - 1, 0)]
+    return np.asarray(np.minimum(abs(places - above), abs(places - below)))
 
 
 def _divided(
     counts: np.ndarray, weight: np.ndarray, sigma: float, price: float
-) -> tuple[np.ndarray, float]:
+) -> tuple[list[np.ndarray], float]:
     """The best division of one block, and what it gains on an empty one, at its price."""
     cells = len(counts)
-    gains, which = _gains(counts, weight)
+    gains, which = _gains(counts, weight, PRICE * sigma**2)
     gains = gains / sigma**2 - price
     best, start = np.zeros(cells + 1), np.zeros(cells + 1, dtype=np.int64)
     for end in range(1, cells + 1):
         totals = best[:end] + np.maximum(gains[:end, end - 1], -EMPTY)
         start[end] = int(np.argmax(totals))
         best[end] = totals[start[end]]
-    found, end = np.zeros(cells), cells
+    found, end = list[np.ndarray](), cells
     while end:
         first = int(start[end])
+        piece = np.zeros(end - first)
         if gains[first, end - 1] > -EMPTY:
-            form = weight[first:end] * _form(int(which[first, end - 1]), end - first)
-            found[first:end] = form * (form @ counts[first:end] / (form @ form))
+            form = weight[first:end] * _form(int(which[first, end - 1]), first, end - first)
+            piece = form * (form @ counts[first:end] / (form @ form))
+        found.append(piece)
         end = first
-    return found, float(best[cells])
+    return found[::-1], float(best[cells])
 
 
-def _gains(counts: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """By how much each stretch lowers the sum of squares, [first, last], and with which form."""
+def _gains(counts: np.ndarray, weight: np.ndarray, heavier: float) -> tuple[np.ndarray, np.ndarray]:
+    """By how much each stretch lowers the sum of squares, [first, last], and with which form.
+
+    `heavier`: what a form of HEAVY costs more than others.
+    """
     cells = len(counts)
     best, which = np.full((cells, cells), -np.inf), np.zeros((cells, cells), dtype=np.int64)
-    ahead = np.maximum(np.arange(cells) - np.arange(cells)[:, None], 0)
-    for place in range(len(FORMS)):
-        faded = np.triu(_fading(place, ahead))
-        for turned in (False, True)[: 1 + (place > 0)]:
+    first = np.arange(cells)[:, None]
+    ahead = np.maximum(np.arange(cells) - first, 0)
+    usual, alike = len(FORMS), not np.ptp(weight)
+    for place in range(usual + alike * len(HEAVY)):
+        faded = np.triu(_fading(place, first, ahead))
+        for turned in (False, True)[: 1 + (0 < place < usual)]:
             own, mass = (counts[::-1], weight[::-1]) if turned else (counts, weight)
             inner = np.cumsum(faded * (own * mass), axis=1)
             size = np.maximum(np.cumsum(np.square(faded * mass), axis=1), 1e-300)
-            gain = np.where(inner > 0, inner * inner / size, -np.inf)
+            cost = heavier if place >= usual else 0.0
+            gain = np.where(inner > 0, inner * inner / size - cost, -np.inf)
             gain = gain[::-1, ::-1].T if turned else gain
             better = gain > best
             best[better], which[better] = gain[better], -place if turned else place
     return best, which
 
 
-def _form(which: int, cells: int) -> np.ndarray:
+def _form(which: int, first: int, cells: int) -> np.ndarray:
     """Falling from the first cell for numbers above 0, and from the last one for those below."""
-    faded = _fading(abs(which), np.arange(cells))
+    faded = _fading(abs(which), np.array(first), np.arange(cells))
     return faded[::-1] if which < 0 else faded
 
 
-def _fading(place: int, ahead: np.ndarray) -> np.ndarray:
-    """What is left of the rows so many cells ahead, 1 at the first."""
-    power, rate = FORMS[place]
+def _fading(place: int, first: np.ndarray, ahead: np.ndarray) -> np.ndarray:
+    """What is left of the rows so many cells ahead of the first, 1 there."""
+    power, rate = (*FORMS, *HEAVY)[place]
+    if not power:
+        return np.asarray(((first + 1) / (first + 1 + ahead)) ** rate)
     return np.asarray(np.exp(-((rate * ahead) ** power)))
