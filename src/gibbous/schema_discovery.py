@@ -39,7 +39,7 @@ from gibbous.write.in_memory import InMemory
 from gibbous.write.purchases import SHORT, folder_beside
 
 MOST = 0.5  # share of rows in 'other' from which on a column may rather be one of numbers
-NUMBERS = "If they are numbers, say so: --numeric, and --amounts for $1,234.50, 12 % or (3.00)."
+NUMBERS = "If they are numbers, say so (--numeric)."
 SEEN = 0.005  # share of rows from which on it is said where they went
 FEW, SKEWED = 0.01, 0.25  # of the rows, and the share of a sum from which on they are named
 NEAR = 1e-4  # 0, as cut points go: ten times the last power of the grid of bounds
@@ -195,7 +195,7 @@ def left_out(schema: Schema, known: object) -> Iterator[str]:
     facts, rest = known if isinstance(known, dict) else {}, schema.ignore
     first, last = YEARS[0], YEARS[-1] - 1
     for kind, cells, form in (
-        ("numeric", "numbers below 1e15", "12.50 (3,5 with --decimal ',', $12 with --amounts)"),
+        ("numeric", "numbers below 1e15", "12.50 or $1,234.50 (3,5 with --decimal ',')"),
         ("date", f"days from {first} to {last}", "2024-01-31, or in another form that is read"),
     ):
         named = [name for name in rest if name in facts.get(kind, ())]
@@ -208,8 +208,7 @@ def left_out(schema: Schema, known: object) -> Iterator[str]:
     if rest:
         yield (
             f"left out, since no levels or bounds that enough rows share were found: {', '.join(rest)}. "
-            "State what is known (--numeric, --days, --levels), and how numbers are written (--amounts reads "
-            "$1,234.50, 12 % and (3.00)); or declare a schema, as for days before "
+            "State what is known (--numeric, --days, --levels), or declare a schema, as for days before "
             f"{first} or after {last}."
         )
 

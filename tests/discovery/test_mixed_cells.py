@@ -8,9 +8,10 @@ import pytest
 
 import gibbous as gb
 from gibbous.core.column import Column
+from gibbous.encode.cell_text import column_numbers
 from gibbous.schema_discovery import missed
 from gibbous.structure.bought_columns import usual_after_all, usual_instead
-from gibbous.structure.column_outlines import CLASSES, Outline, outline
+from gibbous.structure.column_outlines import AMOUNTS, CLASSES, Outline, outline
 from tests.discovery.conftest import bought
 
 ROWS = 4_000
@@ -19,7 +20,8 @@ ROWS = 4_000
 def counts(**cells: int) -> np.ndarray:
     found = np.zeros(len(CLASSES))
     for name, number in cells.items():
-        found[CLASSES.index(name.replace("_", " "))] = number
+        words = name.replace("amounts_", "amounts, ").replace("_", " ")
+        found[CLASSES.index(words)] = number
     return found
 
 
@@ -39,6 +41,7 @@ def frame() -> pl.DataFrame:
     age = np.where(draw.random(ROWS) < 0.06, 92, draw.triangular(0, 40, 90, ROWS).astype(int))
     crp = draw.gamma(1, 4, ROWS)
     day = np.datetime64("2015-01-01") + draw.integers(0, 2_000, ROWS).astype("timedelta64[D]")
+    cost, share = draw.gamma(1, 3_000, ROWS), draw.integers(0, 4, ROWS) * 25
     usual = draw.choice(["428", "414.01", "786.5", "V57", "38.9"], ROWS)
     rare = [f"{code}.{draw.integers(100)}" for code in draw.integers(100, 999, ROWS)]
     return pl.DataFrame(
@@ -46,6 +49,9 @@ def frame() -> pl.DataFrame:
             "age": ["90+" if v >= 90 else str(v) for v in age],
             "crp": ["<0.50" if v < 0.5 else f"{v:.2f}" for v in crp],
             "day": np.where(draw.random(ROWS) < 0.1, "not known", day.astype(str)),
+            "cost": [f"${v:,.2f}" if v >= 10 else "waived" for v in cost],
+            "count": [f"{v:,.0f}" for v in cost],
+            "share": [f"{v} %" for v in share],
             "code": np.where(draw.random(ROWS) < 0.5, usual, rare),
         }
     )
@@ -69,6 +75,44 @@ def test_mostly_numbers_are_numbers_where_levels_would_lose_most(
     assert column.note == (
         f"Most cells are numbers. Those that are not, such as {word}, count as missing."
     )
+
+
+@pytest.mark.parametrize(("name", "places"), [("cost", 2), ("count", None)])
+def test_amounts_are_numbers_where_levels_would_lose_most(
+    frame: pl.DataFrame, schema: gb.Schema, name: str, places: int | None
+) -> None:
+    column = schema[name]
+
+    assert (column.kind, column.integer, column.decimals) == ("numeric", places is None, places)
+    assert (column.note or "").startswith("Signs are left out: $1,234.50 is read as 1234.50")
+    assert "Most cells" not in (column.note or "")
+    numbers = column_numbers(frame[name], column)
+    plain = frame[name].str.replace_all("[$,]", "").cast(pl.Float64, strict=False)
+    low, high = column.edges[0], column.edges[-1]
+    assert numbers.tolist() == plain.fill_null(low).clip(low, high).to_list()
+    assert high > 8_000
+
+
+def test_few_amounts_stay_levels_as_they_are_written(schema: gb.Schema) -> None:
+    assert schema["share"].kind == "nominal"
+    assert set(schema["share"].levels) == {"0 %", "25 %", "50 %", "75 %"}
+
+
+def test_amounts_say_how_they_are_read_and_text_beside_them_what_becomes_of_it() -> None:
+    """Without text no cell is missing; numbers without a sign beside amounts are no codes."""
+    alone = mixed(whole=2_000, amounts_whole=2_000)
+    beside = mixed(whole=1_800, amounts_whole=1_800, text=400)
+    texts = kept("950 120 480 $1,200 waived", 50)
+
+    found = [usual_after_all(plan, texts, 5.0) for plan in (alone, beside)]
+
+    words = "Most cells are numbers. Those that are not, such as 'waived', count as missing."
+    assert [(one.missing, one.integer, one.note) for one in found if one] == [
+        (False, True, AMOUNTS),
+        (True, True, f"{AMOUNTS} {words}"),
+    ]
+    assert mixed(whole=3_990, amounts_whole=10).kind == "numeric"  # noise, for all that is known
+    assert mixed(decimals_2=3_990, amounts_whole=10).decimals == 2
 
 
 def test_mostly_days_are_days_and_the_rest_is_missing(schema: gb.Schema) -> None:
@@ -162,7 +206,15 @@ def test_a_kind_that_is_stated_is_not_looked_at_again() -> None:
     assert isinstance(bought(pl.DataFrame({"x": ["1", "2+"] * 500}), rho=1)["x"], Column)
 
 
-ODD = ["x" * 6_000, "1" * 400, "--5", "a\n\x00\u202e", "٣٤٥"]
+ODD = [
+    "x" * 6_000,
+    "1" * 400,
+    "$" + "1" * 400,
+    "-" + " " * 5_000 + "5",
+    "--5",
+    "a\n\x00\u202e",
+    "٣٤٥",
+]
 
 
 @pytest.mark.parametrize(

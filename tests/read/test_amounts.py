@@ -84,7 +84,7 @@ def test_any_amount_is_read_as_the_number_that_was_written(
 
 
 @pytest.mark.slow
-def test_columns_of_amounts_are_kept_without_a_schema_and_named_otherwise(
+def test_columns_of_amounts_are_kept_without_a_schema_with_the_switch_and_without(
     cli: Cli,  # noqa: F811
 ) -> None:
     costs = [f"${1 + i % 3},{i % 900 + 100:03d}" for i in range(900)]
@@ -98,8 +98,11 @@ def test_columns_of_amounts_are_kept_without_a_schema_and_named_otherwise(
     read_otherwise = ("--amounts", "--new-data", "the same file, read otherwise, in a test")
     done = cli(*asked, "release", *read_otherwise)
 
-    assert "--amounts" in without.out
-    assert pl.read_parquet("without/synthetic_1.parquet").columns == ["sex"]
-    assert done.code == 0, done.err
-    rows = pl.read_parquet("release/synthetic_1.parquet")
-    assert 2000 < rows["cost"].mean() < 3200  # type: ignore[operator]
+    assert done.code == without.code == 0, done.err + without.err
+    for folder in ("without", "release"):
+        rows = pl.read_parquet(f"{folder}/synthetic_1.parquet")
+        assert 2000 < rows["cost"].mean() < 3200  # type: ignore[operator]
+    assert "$1,234.50 is read as 1234.50" in Path("without/schema.toml").read_text()
+    assert "is read as" not in Path("release/schema.toml").read_text()
+    found = cli("evaluate", "d.csv", "without", "--schema", "without/schema.toml")
+    assert found.code == 0, found.err

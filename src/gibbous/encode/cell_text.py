@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from gibbous.core.column import Column
-from gibbous.read.text_forms import NOTHING, NUMBER
+from gibbous.read.text_forms import NOTHING, NUMBER, amount, plain_numbers
 
 PLACES = 6
 DAYS = (
@@ -59,14 +59,15 @@ HOURS = tuple(f"{hour:02}:00" for hour in range(24))
 """Levels of a column of clock times: each is read as its hour."""
 
 _EITHER = tuple(f"{form} or {EITHER[form]}" for form in EITHER)
+_NUMBERS = ("whole", *(f"decimals {n}" for n in range(1, PLACES + 1)), "more decimals")
+_AMOUNTS = tuple(f"amounts, {places}" for places in _NUMBERS)
 CLASSES = (
     "missing",
-    "whole",
-    *(f"decimals {places}" for places in range(1, PLACES + 1)),
-    "more decimals",
+    *_NUMBERS,
     *DAYS,
     *_EITHER,
     CLOCK,
+    *_AMOUNTS,
     "padded",
     "text",
 )
@@ -75,6 +76,7 @@ CLASSES = (
 _WHOLE = r"^[+-]?(0|[1-9][0-9]{0,14})(\.0+)?$"
 _LONG = r"^[+-]?[1-9][0-9]{15,}$"  # digits of a code, a card or an account: no number is bought so far out
 _POINTED = r"^[+-]?(0|[1-9][0-9]{0,14})?\.([0-9]*?)0*$"
+_AMOUNT = amount(".")
 _PADDED = r"^[+-]?0[0-9]+(\.[0-9]*)?$"
 _CLOCK = r"^([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]+)?)?$"
 _AFTER_TIME = r"(:[0-9]{2})(\.[0-9]+)?( ?(Z|UTC|[+-][0-9]{2}:?[0-9]{2}))?$"
@@ -103,9 +105,8 @@ def classes(texts: pl.Series, column: Column | None = None) -> np.ndarray:
     if column is not None and column.date_format == COMPACT:
         settle(_ordinals(cells, COMPACT) > 0, CLASSES.index(COMPACT))
     settle(_like(cells, _WHOLE), 1)
-    places = cells.str.extract(_POINTED, 2).str.len_chars().fill_null(0).to_numpy().astype(np.int64)
     settle(_like(cells, _PADDED), CLASSES.index("padded"))
-    settle(_like(cells, _POINTED), 1 + np.minimum(places, PLACES + 1))
+    settle(_like(cells, _POINTED), 1 + _places(cells))
     number = _like(cells, NUMBER) & ~_like(cells, _LONG)
     settle(number & np.isfinite(_floats(cells)), 2 + PLACES)
     if not (free & _like(cells, "[0-9]")).any():
@@ -116,6 +117,9 @@ def classes(texts: pl.Series, column: Column | None = None) -> np.ndarray:
     for form, those in days.items():
         settle(those, CLASSES.index(form))
     settle(_like(cells, _CLOCK), CLASSES.index(CLOCK))
+    written = _without_signs(cells)
+    few = _like(written, _POINTED) | _like(written, _WHOLE)
+    settle(few & _like(cells, _AMOUNT), CLASSES.index(_AMOUNTS[0]) + _places(written))
     return out
 
 
@@ -236,6 +240,7 @@ def _read(cells: pl.Series, column: Column) -> np.ndarray:
     if column.kind == "date":
         days = _ordinals(cells, column.date_format or "%Y-%m-%d").astype(np.float64)
         return np.where(days > 0, days, np.nan)
+    cells = _without_signs(cells)
     return _floats(cells.set(~cells.str.contains(NUMBER).fill_null(value=False), None))
 
 
@@ -278,6 +283,19 @@ def _first(*codes: int | None) -> int:
 def _missing(cells: pl.Series) -> np.ndarray:
     words = cells.fill_null("").str.to_lowercase().is_in(NOTHING)
     return np.asarray(words.to_numpy(), dtype=bool)
+
+
+def _without_signs(cells: pl.Series) -> pl.Series:
+    """$1,234.50, 12 % and (3.00) as 1234.50, 12 and -3.00; other cells, such as 0,125, as they are."""
+    hit, digits = plain_numbers(pl.col("cell"), _AMOUNT, ".")
+    plain = pl.when(hit & ~digits.str.contains(_PADDED)).then(digits).otherwise(pl.col("cell"))
+    return cells.to_frame("cell").select(plain.alias("cell")).to_series()
+
+
+def _places(cells: pl.Series) -> np.ndarray:
+    """Decimal places of pointed numbers, int64 (cells,): 0 to PLACES, and one more for all above."""
+    found = cells.str.extract(_POINTED, 2).str.len_chars().fill_null(0).to_numpy()
+    return np.asarray(np.minimum(found.astype(np.int64), PLACES + 1))
 
 
 def _like(cells: pl.Series, pattern: str) -> np.ndarray:

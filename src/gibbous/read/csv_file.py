@@ -32,8 +32,6 @@ ENCODINGS = {
 }
 _COMMA = r"^[+-]?([0-9]{1,3}(\.[0-9]{3})+(,[0-9]+)?|[0-9]*,[0-9]+)$"
 """Numbers whose decimal mark is a comma, with or without points between thousands."""
-_BETWEEN = r"'’ \x{a0}\x{202f}"
-"""What stands between thousands, beside the mark that is none of decimals."""
 _CANDIDATES = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}
 
 
@@ -290,26 +288,13 @@ def _plain(frame: pl.DataFrame, options: ReadOptions) -> pl.DataFrame:
     """Numbers as no kind reads them, in plain digits with a point; other cells stay."""
     import polars as pl
 
+    from gibbous.read.text_forms import amount, plain_numbers
+
     if options.decimal == "." and not options.amounts:
         return frame
     cell, point = pl.all().str.strip_chars(), options.decimal
-    hit = cell.str.contains(_amount(point) if options.amounts else _COMMA)
-    hit &= cell.str.contains(r"[^0-9.+-]" if point == "." else r"[^0-9+-]")
-    digits = cell.str.replace_all(f"[^0-9{point}]", "").str.replace(",", ".", literal=True)
-    below = cell.str.contains(r"[(-]")
-    signed = pl.when(below).then(digits.str.replace("^", "-")).otherwise(digits)
-    return frame.with_columns(pl.when(hit).then(signed).otherwise(pl.all()))
-
-
-def _amount(point: str) -> str:
-    """All of a cell: a number whose thousands may be apart, with a sign of what it counts, or in brackets."""
-    from gibbous.read.text_forms import MARK
-
-    between = _BETWEEN + ("." if point == "," else ",")
-    whole = rf"(?:[0-9]{{1,3}}(?:[{between}][0-9]{{3}})+|[0-9]+)"
-    number = rf"(?:{whole}(?:[{point}][0-9]*)?|[{point}][0-9]+)"
-    signed = rf"(?:[+-]?\s*{MARK}?\s*|{MARK}?\s*[+-]?){number}\s*{MARK}?"
-    return rf"^(?:{signed}|\({MARK}?\s*{number}\s*{MARK}?\))$"
+    hit, digits = plain_numbers(cell, amount(point) if options.amounts else _COMMA, point)
+    return frame.with_columns(pl.when(hit).then(digits).otherwise(pl.all()))
 
 
 def _report(bad: _Bad, columns: int, rows: int, options: ReadOptions) -> None:

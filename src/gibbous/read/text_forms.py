@@ -19,6 +19,7 @@ MAYBE: Final = ("none", "nil", "missing", "unknown")
 MONTHS: Final = r"[A-Za-z]{3,9}"
 _CORE = r"[0-9]{1,3}(?:[.,'’_ \x{a0}\x{202f}]?[0-9]{3})*(?:[.,][0-9]+)?"
 MARK: Final = r"(?:[$€£¥₹%‰°]|USD|EUR|GBP|CHF|CAD|AUD|JPY|CNY|INR|BRL|SEK|NOK|DKK|PLN|CZK)"
+_BETWEEN = "'’ \u00a0\u202f"  # thousands, beside the mark that is none of decimals
 _UNIT = (
     r"(?: ?(?i:kg|mg|µg|ml|mm|cm|km|lbs?|oz|ft|yrs?|years?|mo|months?|weeks?|days?|hrs?|hours?"
     r"|min|minutes?|sec|mmhg|bpm)| [A-Za-z])"  # a letter at once would be a code
@@ -67,6 +68,24 @@ _FORMS = (
         rf"^{_CLOCK}{_ZONE}$", "as times of day or durations (13:45)", "as hours or minutes (13.75)"
     ),
 )
+
+
+def amount(point: str) -> str:
+    """All of a cell: a number whose thousands may be apart, with a sign of what it counts, or in brackets."""
+    between = _BETWEEN + ("." if point == "," else ",")
+    whole = rf"(?:[0-9]{{1,3}}(?:[{between}][0-9]{{3}})+|[0-9]+)"
+    number = rf"(?:{whole}(?:[{point}][0-9]*)?|[{point}][0-9]+)"
+    signed = rf"(?:[+-]?\s*{MARK}?\s*|{MARK}?\s*[+-]?){number}\s*{MARK}?"
+    return rf"^(?:{signed}|\({MARK}?\s*{number}\s*{MARK}?\))$"
+
+
+def plain_numbers(cell: pl.Expr, pattern: str, point: str) -> tuple[pl.Expr, pl.Expr]:
+    """Which cells (without outer blanks) are numbers of a pattern that no kind reads, and their digits."""
+    hit = cell.str.contains(pattern)
+    hit &= cell.str.contains(r"[^0-9.+-]" if point == "." else r"[^0-9+-]")
+    digits = cell.str.replace_all(f"[^0-9{point}]", "").str.replace(",", ".", literal=True)
+    below = cell.str.contains(r"[(-]")
+    return hit, pl.when(below).then(digits.str.replace("^", "-")).otherwise(digits)
 
 
 def number_form(distinct: pl.Series) -> Form | None:

@@ -14,6 +14,7 @@ import numpy as np
 from gibbous.core.column import FACTS, Column, Source
 from gibbous.core.column_texts import tidy_text
 from gibbous.encode.cell_text import HOURS, PLACES
+from gibbous.read.text_forms import amount
 from gibbous.structure.code_lists import answers, numbers_beside
 from gibbous.structure.column_outlines import Outline
 from gibbous.structure.grid_ends import ends_of, grids_of_days, grids_of_numbers
@@ -36,6 +37,7 @@ OUTSIDE = 0.1  # share of the cells beyond the bounds from which on there are no
 _LIMIT = re.compile(
     r"([<>≤≥]|[<>]=) ?[0-9.]+|[0-9.]+ ?(\+|and (over|more|older)|or (more|older|over))"
 )
+_AMOUNT = re.compile(amount("."))
 _LETTERED = re.compile(r"[A-Za-z]+[0-9.]+")  # a code: V221
 _PLAIN = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,15})?")
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,14}")  # as it is written when it is bought
@@ -137,17 +139,17 @@ def usual_after_all(plan: Outline, kept: Mapping[str, int], sigma: float) -> Out
         return None
     numbers = {text: rows for text, rows in kept.items() if _PLAIN.fullmatch(text)}
     codes = usual.unsure if len(numbers) < SOME_CODES else _like_codes(usual, numbers)
-    if len(numbers) < CODES and any(map(_LIMIT.fullmatch, kept)):
+    if usual.note or (len(numbers) < CODES and any(map(_LIMIT.fullmatch, kept))):
         codes = False
     if usual.kind == "numeric" and (codes or any(map(_LETTERED.fullmatch, kept))):
         return None
     shown = (tidy_text(text, SHOWN) for text in kept if text not in numbers)
-    words = [repr(text) for text in shown if text][:SOME_CODES]
+    words = [repr(text) for text in shown if text and not _AMOUNT.fullmatch(text)][:SOME_CODES]
     such = f", such as {', '.join(words)}," if words and usual.kind == "numeric" else ""
     cells = "numbers" if usual.kind == "numeric" else "days"
-    return replace(
-        usual, note=f"Most cells are {cells}. Those that are not{such} count as missing."
-    )
+    gone = f"Most cells are {cells}. Those that are not{such} count as missing."
+    notes = (usual.note, gone if usual.missing else None)
+    return replace(usual, note=" ".join(filter(None, notes)))
 
 
 def usual_instead(

@@ -18,7 +18,9 @@ SPOILED = 0.05  # share of other cells from which on a column is no column of da
 PLACED = 0.01  # share of numbers that may have more places than a column keeps
 STANDS_OUT = 4.2  # standard deviations of one number of places that noise alone seldom reaches
 SPURIOUS = 0.01  # probability that any column of a table gets a missing level that it does not need
+AMOUNTS = "Signs are left out: $1,234.50 is read as 1234.50, 12 % as 12, and (3) as -3."
 _NUMBERS = slice(1, 3 + PLACES)
+_AMOUNTS = slice(-4 - PLACES, -2)
 _PLACES = np.arange(1, 2 + PLACES)
 
 
@@ -76,12 +78,16 @@ def outline(
     """
     present = max(rows - float(counts[0]), 0.0)
     clear = clear_of_noise(1) if clear is None else clear
-    numbers, text = float(counts[_NUMBERS].sum()), float(counts[-2:].sum())
+    text, amounts = float(counts[-2:].sum()), float(counts[_AMOUNTS].sum())
+    if amounts <= STANDS_OUT * sigma * math.sqrt(1 + PLACES):
+        amounts = 0.0
+    by_places = counts[_NUMBERS] + counts[_AMOUNTS] * bool(amounts)
+    numbers, few = float(by_places.sum()), max(LETTERS * present, 5 * sigma)
     form, days = _usual_form(counts)
     fits = {"numeric": numbers, "date": days, CLOCK: float(counts[CLASSES.index(CLOCK)])}
     some = fits | {"levels": max(text, 4 * sigma)}
     usual = kind = max(some, key=lambda kind: some[kind])
-    if kind == "numeric" and text > max(LETTERS * present, 5 * sigma):
+    if kind == "numeric" and text + amounts > few:
         kind = "levels"
     if kind in ("date", CLOCK) and present - fits[kind] > max(SPOILED * present, 6 * sigma):
         kind = "levels"
@@ -90,12 +96,12 @@ def outline(
     if kind != usual in ("numeric", "date") and not stated and counts[-2] <= STANDS_OUT * sigma:
         found = outline(name, counts, sigma=sigma, rows=rows, stated=usual, clear=clear)
         otherwise = replace(
-            found, missing=True, present=fits[usual], sigma=sigma * math.sqrt(len(counts)),
-            stated=False, unsure=bool(counts[1] > WHOLE * numbers),
+            found, missing=found.missing or text > few or usual == "date", present=fits[usual],
+            sigma=sigma * math.sqrt(len(counts)), stated=False, unsure=bool(counts[1] > WHOLE * numbers),
         )  # fmt: skip
-    cells = _NUMBERS.stop - _NUMBERS.start if kind == "numeric" else 2
+    cells = len(by_places) * (1 + bool(amounts)) if kind == "numeric" else 2
     spoiled = rows - fits.get(kind, rows) > clear * sigma * math.sqrt(1 + cells)
-    places = _decimals(counts, sigma)
+    places = _decimals(by_places, sigma)
     return Outline(
         name,
         kind,  # type: ignore[arg-type]
@@ -110,6 +116,7 @@ def outline(
         and not stated
         and float(counts[-2:].max()) > max(LETTERS / 2 * present, DOUBT * sigma),
         otherwise=otherwise,
+        note=AMOUNTS if kind == "numeric" and amounts > SPOILED * numbers else None,
     )
 
 
@@ -129,12 +136,11 @@ def _usual_form(counts: np.ndarray) -> tuple[str, float]:
     return form, number[form]
 
 
-def _decimals(counts: np.ndarray, sigma: float) -> int:
+def _decimals(by_places: np.ndarray, sigma: float) -> int:
     """Places that all numbers but a few have, 0 for whole ones; PLACES + 1 for more."""
-    numbers = float(counts[_NUMBERS].sum())
-    by_places = counts[2 : 3 + PLACES]
+    numbers = float(by_places.sum())
     for places in range(PLACES + 1):
-        beyond = by_places[places < _PLACES]
+        beyond = by_places[1:][places < _PLACES]
         few, spread = PLACED * numbers, 4 * sigma * math.sqrt(len(beyond))
         seldom = beyond.max() <= max(few, STANDS_OUT * sigma)
         if seldom and beyond.sum() <= max(few, spread):
