@@ -240,7 +240,8 @@ def _read(cells: pl.Series, column: Column) -> np.ndarray:
     if column.kind == "date":
         days = _ordinals(cells, column.date_format or "%Y-%m-%d").astype(np.float64)
         return np.where(days > 0, days, np.nan)
-    cells = _without_signs(cells)
+    if not (cells.is_null() | cells.str.contains(NUMBER)).all():
+        cells = _without_signs(cells)
     return _floats(cells.set(~cells.str.contains(NUMBER).fill_null(value=False), None))
 
 
