@@ -92,6 +92,21 @@ def test_a_tail_of_a_power_law_keeps_its_mean() -> None:
     assert abs(np.median(means) / (true @ (cells + 1) / true.sum()) - 1) < 0.08
 
 
+@pytest.mark.slow
+def test_noise_far_away_is_seldom_taken_for_rows() -> None:
+    """300 draws of counts that halve from cell to cell: at the price of any other stretch, 4 have a far one."""
+    true, rng = 16_000 * 0.5 ** np.arange(101), np.random.default_rng(12)
+    noisy = [true + rng.normal(scale=40.0, size=101) for _ in range(300)]
+
+    far = [stretches(counts, 40.0, rows=(32_000.0, 80.0))[20:].sum() > 100 for counts in noisy]
+
+    assert sum(far) <= 1
+    counts = true + np.where(np.arange(101) == 90, 240.0, 0)  # six deviations in one cell
+    assert stretches(counts, 40.0, rows=(32_240.0, 80.0))[90] > 200
+    counts = true + np.where(np.arange(101) == 90, 170.0, 0)
+    assert stretches(counts, 40.0, rows=(32_170.0, 80.0))[90] < 40
+
+
 def test_hidden_rows_are_near_those_that_are_shown() -> None:
     """300 of 11,300 rows are in no stretch; evenly over 100 cells, they would double the mean."""
     counts = np.r_[5_000.0, 3_000.0, 2_000.0, 1_000.0, np.zeros(96)]
