@@ -85,8 +85,8 @@ def stretches(
 def _without_islands(pieces: list[np.ndarray], sigma: float, least: float) -> list[np.ndarray]:
     """The same, but islands are empty: those that gain less than `least` and have no rows beside them.
 
-    Beside is on the side of the clearest stretch. In one column of 70 noise reaches the price of a stretch somewhere, and a false one at the far end of
-    the bounds doubles a mean.
+    Beside is on the side of the clearest stretch. In one column of 70 noise reaches the price of a stretch
+    somewhere, and a false one at the far end of the bounds doubles a mean.
     """
     gains = [float(one @ one) / sigma**2 for one in pieces]
     clearest, found = int(np.argmax(gains)), list(pieces)
