@@ -94,7 +94,7 @@ def test_a_tail_of_a_power_law_keeps_its_mean() -> None:
 
 @pytest.mark.slow
 def test_noise_far_away_is_seldom_taken_for_rows() -> None:
-    """300 draws of counts that halve from cell to cell: at the price of any other stretch, 4 have a far one."""
+    """300 draws of counts that halve from cell to cell: at the price of other stretches, 4 have a far one."""
     true, rng = 16_000 * 0.5 ** np.arange(101), np.random.default_rng(12)
     noisy = [true + rng.normal(scale=40.0, size=101) for _ in range(300)]
 
