@@ -102,6 +102,23 @@ def test_the_class_of_a_text_does_not_hang_on_others(form: str | None) -> None:
 
 
 @pytest.mark.parametrize(
+    "column",
+    [
+        Column("x", "numeric", edges=(0, 3, 100, 2_000), clamp=True, missing=True),
+        Column("x", "ordinal", (0, 3, 12, 1_234), missing=True),
+    ],
+)
+def test_the_code_of_a_text_does_not_hang_on_others_and_amounts_are_read(column: Column) -> None:
+    """A column without any sign is read by a shorter way, which finds the same."""
+    alone = [int(lenient_codes(pl.Series([text], dtype=pl.String), column)[0]) for text in TEXTS]
+    signs = pl.Series(["$12.00", "1,234", "12 %", "(5)", "3"])
+
+    assert alone == lenient_codes(pl.Series(list(TEXTS), dtype=pl.String), column).tolist()
+    found = lenient_codes(signs, column).tolist()
+    assert found == ([1, 2, 1, 0, 1] if column.binned else [2, 3, 2, column.missing_code, 1])
+
+
+@pytest.mark.parametrize(
     ("column", "codes"),
     [
         (Column("x", "numeric", edges=(0, 1, 2, 3), clamp=True, missing=True), [0, 2, 1, 3, 3]),

@@ -8,7 +8,7 @@ import pytest
 
 import gibbous as gb
 from gibbous.core.column import Column
-from gibbous.encode.cell_text import column_numbers
+from gibbous.encode.cell_text import column_codes, column_numbers, moved
 from gibbous.schema_discovery import missed
 from gibbous.structure.bought_columns import usual_after_all, usual_instead
 from gibbous.structure.column_outlines import AMOUNTS, CLASSES, Outline, outline
@@ -96,6 +96,22 @@ def test_amounts_are_numbers_where_levels_would_lose_most(
 def test_few_amounts_stay_levels_as_they_are_written(schema: gb.Schema) -> None:
     assert schema["share"].kind == "nominal"
     assert set(schema["share"].levels) == {"0 %", "25 %", "50 %", "75 %"}
+
+
+def test_amounts_in_a_short_range_are_the_levels_that_they_name() -> None:
+    """Too few rows for levels as texts: whole numbers from about 0 to 29 are, and cells have their code."""
+    shares = np.random.default_rng(2).integers(0, 30, 800)
+
+    column = bought(
+        pl.DataFrame({"x": [f"{v}%" for v in shares], "y": ["a", "b"] * 400}), rho=0.01
+    )["x"]
+
+    assert column.kind in ("ordinal", "numeric")
+    texts = pl.Series([f"{v} %" for v in range(10, 20)])
+    codes = column_codes(texts, column).tolist()
+    assert codes == column_codes(pl.Series([str(v) for v in range(10, 20)]), column).tolist()
+    assert column.kind == "numeric" or codes == list(range(codes[0], codes[0] + 10))
+    assert not moved(texts, column, np.array(codes)).any()
 
 
 def test_amounts_say_how_they_are_read_and_text_beside_them_what_becomes_of_it() -> None:

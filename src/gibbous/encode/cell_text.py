@@ -77,6 +77,7 @@ _WHOLE = r"^[+-]?(0|[1-9][0-9]{0,14})(\.0+)?$"
 _LONG = r"^[+-]?[1-9][0-9]{15,}$"  # digits of a code, a card or an account: no number is bought so far out
 _POINTED = r"^[+-]?(0|[1-9][0-9]{0,14})?\.([0-9]*?)0*$"
 _AMOUNT = amount(".")
+_SIGNS = r"[^0-9.+-]"  # some of them are in every amount that is no plain number
 _PADDED = r"^[+-]?0[0-9]+(\.[0-9]*)?$"
 _CLOCK = r"^([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]+)?)?$"
 _AFTER_TIME = r"(:[0-9]{2})(\.[0-9]+)?( ?(Z|UTC|[+-][0-9]{2}:?[0-9]{2}))?$"
@@ -124,8 +125,8 @@ def classes(texts: pl.Series, column: Column | None = None) -> np.ndarray:
 
 
 def whole_text(texts: pl.Series) -> pl.Series:
-    """Whole numbers as they are written shortest; null for everything else."""
-    cells = texts.str.strip_chars()
+    """Whole numbers as they are written shortest, without signs ($5 as 5); null for everything else."""
+    cells = _without_signs(texts.str.strip_chars())
     numbers = cells.str.replace(r"^\+", "").str.replace(r"\.0+$", "").cast(pl.Int64, strict=False)
     return pl.select(pl.when(cells.str.contains(_WHOLE)).then(numbers)).to_series().cast(pl.String)
 
@@ -240,8 +241,7 @@ def _read(cells: pl.Series, column: Column) -> np.ndarray:
     if column.kind == "date":
         days = _ordinals(cells, column.date_format or "%Y-%m-%d").astype(np.float64)
         return np.where(days > 0, days, np.nan)
-    if not (cells.is_null() | cells.str.contains(NUMBER)).all():
-        cells = _without_signs(cells)
+    cells = _without_signs(cells)
     return _floats(cells.set(~cells.str.contains(NUMBER).fill_null(value=False), None))
 
 
@@ -288,6 +288,8 @@ def _missing(cells: pl.Series) -> np.ndarray:
 
 def _without_signs(cells: pl.Series) -> pl.Series:
     """$1,234.50, 12 % and (3.00) as 1234.50, 12 and -3.00; other cells, such as 0,125, as they are."""
+    if not cells.str.contains(_SIGNS).any():
+        return cells
     hit, digits = plain_numbers(pl.col("cell"), _AMOUNT, ".")
     plain = pl.when(hit & ~digits.str.contains(_PADDED)).then(digits).otherwise(pl.col("cell"))
     return cells.to_frame("cell").select(plain.alias("cell")).to_series()

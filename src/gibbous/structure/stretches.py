@@ -16,7 +16,7 @@ FORMS = ((1, 0.0), *((power, rate) for power in (1, 2) for rate in RATES))
 """How rows fade from cell to cell, exp(-(rate x cells)^power): not at all, like an exponential law, like half
 of a bell."""
 HEAVY = ((0, 2.5), (0, 4.0))
-"""Further forms of cells that are alike: 1 / cells^rate, counted from the lower end of the column. They hold
+"""Further forms of cells that are alike: 1 / cells^rate, counted from the lower end of the block. They hold
 many rows where none is seen, so they must gain as much as another stretch would cost."""
 
 
