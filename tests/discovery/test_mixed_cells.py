@@ -101,17 +101,18 @@ def test_few_amounts_stay_levels_as_they_are_written(schema: gb.Schema) -> None:
 def test_amounts_in_a_short_range_are_the_levels_that_they_name() -> None:
     """Too few rows for levels as texts: whole numbers from about 0 to 29 are, and cells have their code."""
     shares = np.random.default_rng(2).integers(0, 30, 800)
+    frame = pl.DataFrame({"x": [f"{v}%" for v in shares], "y": ["a", "b"] * 400})
 
-    column = bought(
-        pl.DataFrame({"x": [f"{v}%" for v in shares], "y": ["a", "b"] * 400}), rho=0.01
-    )["x"]
+    # One purchase in twenty leaves the column out.
+    column = next(
+        one["x"] for one in (bought(frame, rho=0.01) for _ in range(6)) if "x" in one.names
+    )
 
-    assert column.kind in ("ordinal", "numeric")
-    texts = pl.Series([f"{v} %" for v in range(10, 20)])
-    codes = column_codes(texts, column).tolist()
-    assert codes == column_codes(pl.Series([str(v) for v in range(10, 20)]), column).tolist()
-    assert column.kind == "numeric" or codes == list(range(codes[0], codes[0] + 10))
-    assert not moved(texts, column, np.array(codes)).any()
+    texts, plain = (pl.Series([f"{v}{sign}" for v in range(10, 20)]) for sign in (" %", ""))
+    codes = column_codes(texts, column)
+    assert codes.tolist() == column_codes(plain, column).tolist()
+    assert column.kind == "numeric" or (np.diff(codes) == 1).all()
+    assert not moved(texts, column, codes).any()
 
 
 def test_amounts_say_how_they_are_read_and_text_beside_them_what_becomes_of_it() -> None:
