@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 from gibbous.contract.cases import binary_schema, secret
+from gibbous.contract.saboteurs import patched
+from gibbous.core.context import Context
 from gibbous.core.tables import Counts, Dense
 from gibbous.disintegrate.records import LocalEngine
-from gibbous.structure.cliques import (
+from gibbous.structure import clique_scores as module
+from gibbous.structure.clique_scores import (
+    LARGER_PART,
     LOOKS,
-    Limits,
+    Candidates,
     _held,
     _kept,
     _Part,
-    context_of,
     expected_errors,
     gaps,
-    larger,
     lowered,
-    pairs,
     parts_of,
+)
+from gibbous.structure.cliques import (
+    Limits,
+    context_of,
+    larger,
+    pairs,
 )
 
 
@@ -32,14 +40,17 @@ def counted(values: np.ndarray, cliques: list[tuple[int, ...]]) -> tuple[Counts,
     return engine.tally([context_of(schema.sizes, clique) for clique in cliques])
 
 
-def test_no_row_moves_a_score_by_more_than_one() -> None:
+def most_moved_by_a_row() -> float:
+    """How far any row moves any score, over all tables of up to two binary rows."""
     cliques = [(0, 1), (1, 2), (0, 1, 2)]
     rng = np.random.default_rng(0)
     expected = [rng.uniform(0, 2, 2 ** len(c)) for c in cliques]
     rows = np.array(list(itertools.product((0, 1), repeat=3)))
     most = 0.0
     for kept in (np.ones(3), np.array([1.0, 0.5, 0.25])):
-        part = _Part(np.arange(3), (), expected, np.array([0.3, 1.0, 2.0]))
+        noise, spread = np.array([0.0, 0.1, 0.2]), np.array([0.0, 0.0, 0.1])
+        parts, errors = np.array([1.0, 1.0, LARGER_PART]), np.array([0.3, 0.0, 0.0])
+        part = _Part(np.arange(3), (), expected, noise, spread, parts, errors)
         public = {"left": np.arange(3), "kept": kept, "weights": np.ones(3)}
         for size in range(3):
             for chosen in itertools.combinations_with_replacement(range(8), size):
@@ -47,18 +58,69 @@ def test_no_row_moves_a_score_by_more_than_one() -> None:
                 for row in range(8):
                     after = lowered(part(counted(rows[[*chosen, row]], cliques)), **public)
                     most = max(most, float(np.abs(after - before).max()))
+    return most
 
-    assert 0.9 < most <= 1.0 + 1e-12
+
+def test_no_row_moves_a_score_by_more_than_one() -> None:
+    assert 0.9 < most_moved_by_a_row() <= 1.0 + 1e-12
+
+
+def test_a_score_that_counts_a_cell_whole_once_it_stands_out_is_caught() -> None:
+    def whole_cells(
+        counts: Sequence[Counts], expected: Sequence[np.ndarray], noise: np.ndarray, *_: np.ndarray
+    ) -> np.ndarray:
+        tables = [one.cells.values.ravel() for one in counts if isinstance(one.cells, Dense)]
+        far = [abs(n - m) for n, m in zip(tables, expected, strict=True)]
+        return np.array([d[d > 5 * t].sum() for d, t in zip(far, noise, strict=True)])
+
+    with patched(module, "gaps", value=whole_cells):
+        assert most_moved_by_a_row() > 1.05
 
 
 def test_a_score_is_the_distance_less_the_expected_error() -> None:
     context = context_of((2, 2), (0, 1))
     counts = Counts(context, Dense(np.array([[3, 0], [1, 6]])))
 
-    part = _Part(np.zeros(1, int), (context,), [np.array([2.0, 1.0, 1.0, 5.0])], np.array([0.5]))
-    score = part([counts])
+    score = part_of(context, noise=3.0)([counts])  # 31/9 a record's cell, and 3.3 E|noise| are 7.9
 
     assert score.tolist() == [1 + 1 + 0 + 1 - 0.5]
+
+
+def test_where_cells_stand_out_a_score_is_the_distance_beyond_what_is_not_told() -> None:
+    context = context_of((2, 2), (0, 1))
+    counts = Counts(context, Dense(np.array([[3, 0], [1, 9]])))
+
+    score = part_of(context, noise=0.5, spread=0.09)([counts])
+
+    untold = [(0.5**2 * 2 / np.pi + 0.09 * m) ** 0.5 for m in (2.0, 1.0, 5.0)]
+    assert score[0] == pytest.approx(1 - untold[0] + 1 - untold[1] + 4 - untold[2], abs=0.001)
+    assert score[0] * 2048 == round(score[0] * 2048)  # exact, in any order
+
+
+def test_of_more_columns_an_eighth_counts_and_what_noise_hides_counts_nothing() -> None:
+    contexts = [context_of((2, 2, 2), clique) for clique in ((0, 1), (0, 1, 2))]
+    expected = (np.full(4, 100.0), np.full(8, 50.0))
+    ones, noise = np.ones(2), np.full(2, 9.0)
+    some = Candidates(((0, 1), (0, 1, 2)), tuple(contexts), expected, ones, ones, noise, 0.0)
+    near, out = np.full(4, 100), np.array([200, 0, 100, 100])
+
+    def scores(two: np.ndarray, three: np.ndarray) -> list[float]:
+        cells = (two.reshape(2, 2), three.reshape(4, 2))
+        tables = [Counts(c, Dense(v)) for c, v in zip(contexts, cells, strict=True)]
+        found: list[float] = _Part.of(some, np.arange(2))(tables).tolist()
+        return found
+
+    assert scores(near + 7, np.full(8, 43)) == [0.0, 0.0]  # E|noise| is 7.2
+    pair, triple = scores(out, np.array([150, 0, 50, 50, 0, 50, 50, 50]))
+    assert pair == pytest.approx(200 - 2 * 9 * (2 / np.pi) ** 0.5, abs=0.001)
+    assert 8 * triple == pytest.approx(200 - 3 * 9 * (2 / np.pi) ** 0.5, abs=0.001)
+
+
+def part_of(context: Context, *, noise: float, spread: float = 1.0) -> _Part:
+    """Of one candidate, an expected error of a half."""
+    expected, one = np.array([2.0, 1.0, 1.0, 5.0]), np.ones(1)
+    some = Candidates(((0, 1),), (context,), (expected,), one / 2, one, one * noise, spread)
+    return _Part.of(some, np.zeros(1, int))
 
 
 def test_a_pick_closes_itself_and_what_it_holds_and_lowers_what_it_overlaps() -> None:

@@ -22,8 +22,9 @@ from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.privacy import entropy
 from gibbous.privacy.calibrate.gdp import mu_squared_for
 from gibbous.privacy.curator import Curator
-from gibbous.structure import cliques as module
-from gibbous.structure.cliques import Candidates, context_of, pick
+from gibbous.structure import clique_scores as module
+from gibbous.structure.clique_scores import Candidates, pick
+from gibbous.structure.cliques import context_of
 from gibbous.structure.emphasis import TARGETED, Emphasis, emphasis_of, shared
 from tests.adaptive_gibbs.made import chain_rows, paid, ran, schema_of
 
@@ -45,7 +46,7 @@ def law_of_a_pick(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     schema = binary_schema(3)
     contexts = tuple(context_of(schema.sizes, one) for one in PAIRS)
     expected = tuple(np.full(4, 0.75) for _ in PAIRS)
-    some = Candidates(PAIRS, contexts, expected, np.array([0.1, 0.2, 0.3]), weights)
+    some = Candidates(PAIRS, contexts, expected, np.array([0.1, 0.2, 0.3]), weights, np.ones(3))
     engine = LocalEngine.from_codes(secret(schema, values))
     curator = Curator(engine, zcdp(Fraction(10)), schema, relation="add_remove")
     with patched(entropy, "exponential_choice", value=choice):

@@ -21,8 +21,17 @@ from gibbous.mechanisms._adaptive_model import Known
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.privacy import entropy
 from gibbous.privacy.curator import Curator
-from gibbous.structure import cliques as module
-from gibbous.structure.cliques import OVERLAP, Candidates, Clique, context_of, parts_of, pick
+from gibbous.structure import clique_scores as module
+from gibbous.structure.clique_scores import (
+    CLEAR_CELLS,
+    LARGER_PART,
+    MEAN,
+    OVERLAP,
+    Candidates,
+    parts_of,
+    pick,
+)
+from gibbous.structure.cliques import context_of
 from tests.adaptive_gibbs.made import chain_rows, ran, schema_of
 
 SIZES = (3, 4, 2, 5, 3, 2)
@@ -33,15 +42,24 @@ RNG = np.random.default_rng(5)
 EXPECTED = {c: RNG.integers(0, 60, int(np.prod([SIZES[j] for j in c]))) / 4.0 for c in CLIQUES}
 ERRORS = RNG.uniform(0, 90, len(CLIQUES))
 WEIGHTS = RNG.choice([0.5, 1.0, 4.0], len(CLIQUES))
+NOISE = RNG.choice([0.25, 1.5, 1e3], len(CLIQUES))  # of the last, no cell stands out
+SPREAD = 1.25
 
 
-def far(clique: Clique) -> float:
-    """L1 distance of the records' table from what is expected, by a loop over records."""
+def worth_of(at: int) -> float:
+    """Of the records' table, by a loop over records: docs/proofs/adaptive_gibbs.md, 2."""
+    clique = CLIQUES[at]
     counts = dict.fromkeys(itertools.product(*(range(SIZES[j]) for j in clique)), 0)
     for row in ROWS.tolist():
         counts[tuple(row[j] for j in clique)] += 1
-    pairs = zip(counts.values(), EXPECTED[clique], strict=True)
-    return float(sum(abs(count - expected) for count, expected in pairs))
+    pairs, noise = [*zip(counts.values(), EXPECTED[clique], strict=True)], NOISE[at] * MEAN
+    whole = sum(expected for _, expected in pairs)
+    if sum(expected**2 for _, expected in pairs) / whole <= CLEAR_CELLS * noise:
+        return float(sum(abs(count - expected) for count, expected in pairs)) - float(ERRORS[at])
+    part = 1.0 if len(clique) == 2 else LARGER_PART
+    untold = [round(2048 * float(noise**2 + SPREAD * m) ** 0.5) / 2048 for _, m in pairs]
+    beyond = zip(pairs, untold, strict=True)
+    return part * float(sum(max(0.0, abs(n - m) - less) for (n, m), less in beyond))
 
 
 def computed_anew(turn: int) -> tuple[list[np.ndarray], list[float], list[int]]:
@@ -56,7 +74,7 @@ def computed_anew(turn: int) -> tuple[list[np.ndarray], list[float], list[int]]:
         ]
         if not left:
             continue
-        worth = {at: far(CLIQUES[at]) - ERRORS[at] for at in left}
+        worth = {at: worth_of(at) for at in left}
         scores.append(np.array([WEIGHTS[at] * min(worth[at], kept[at] * worth[at]) for at in left]))
         most.append(max(WEIGHTS[at] for at in left))
         best = left[int(np.argmax(scores[-1]))]
@@ -80,13 +98,15 @@ def asked(turn: int) -> tuple[list[np.ndarray], list[float], list[int], Curator,
 
     honest, looks = module.gaps, []
 
-    def gaps(counts: Sequence[Counts], expected: Sequence[np.ndarray]) -> np.ndarray:
+    def gaps(
+        counts: Sequence[Counts], expected: Sequence[np.ndarray], *spared: np.ndarray
+    ) -> np.ndarray:
         looks.append(len(expected))
-        return honest(counts, expected)
+        return honest(counts, expected, *spared)
 
     schema = schema_of(*SIZES)
     contexts = tuple(context_of(SIZES, clique) for clique in CLIQUES)
-    some = Candidates(CLIQUES, contexts, tuple(EXPECTED.values()), ERRORS, WEIGHTS)
+    some = Candidates(CLIQUES, contexts, tuple(EXPECTED.values()), ERRORS, WEIGHTS, NOISE, SPREAD)
     engine = LocalEngine.from_codes(secret(schema, ROWS))
     curator = Curator(engine, zcdp(Fraction(10)), schema, relation="add_remove")
     with patched(entropy, "exponential_choice", value=choice), patched(module, "gaps", value=gaps):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Counts, Dense
 from gibbous.disintegrate import count_routes
 from gibbous.privacy import entropy
-from gibbous.structure import choice, cliques, greedy
+from gibbous.structure import choice, clique_scores, greedy
 from gibbous.structure.choice import Caution, Margins, pair_scores, parent_scores
-from gibbous.structure.cliques import lowered, whole
+from gibbous.structure.clique_scores import lowered, whole
 
 LARGE = 10**12
 Score = Callable[[np.ndarray], float]
@@ -76,18 +77,28 @@ def parents_exact(table: np.ndarray, bits: int = 42) -> Fraction:
     return found - fraction(CAUTION.price(AGAINST.cells))
 
 
-def cliques_(table: np.ndarray) -> float:
-    first = np.zeros(1, dtype=np.int64)
-    part = cliques._Part(first, [AGAINST], [whole(EXPECTED)], np.array([1.2345678e6]))
-    worth = part(counts(table))
-    return float(lowered(worth, left=first, kept=np.array([0.7]), weights=np.ones(1))[0])
+def lowered_score(
+    table: np.ndarray, *, noise: float, spread: float, part: float, error: float
+) -> float:
+    first, ones = np.zeros(1, dtype=np.int64), np.ones(1)
+    public = (noise * ones, spread * ones, part * ones, error * ones)
+    worth = clique_scores._Part(first, [AGAINST], [whole(EXPECTED)], *public)(counts(table))
+    return float(lowered(worth, left=first, kept=0.7 * ones, weights=ones)[0])
 
 
-def cliques_exact(table: np.ndarray) -> Fraction:
-    apart = whole(EXPECTED)
-    gap = sum(abs(int(n) - fraction(a)) for n, a in zip(table.flat, apart, strict=True))
-    worth = Fraction(gap) - fraction(1.2345678e6)
+def lowered_exact(
+    table: np.ndarray, *, noise: float, spread: float, part: float, error: float
+) -> Fraction:
+    expected, worth = whole(EXPECTED), Fraction(0)
+    untold = np.rint(2048 * np.sqrt(noise * noise + spread * expected)) / 2048
+    for n, m, less in zip(table.flat, expected, untold, strict=True):
+        worth += max(Fraction(0), abs(int(n) - fraction(m)) - fraction(less))
+    worth = Fraction(part) * worth - fraction(error)
     return min(worth, fraction(0.7) * worth)
+
+
+NEAR = {"noise": 0.0, "spread": 0.0, "part": 1.0, "error": 1.2345678e6}
+BEYOND = {"noise": 12_345.678, "spread": 1.37, "part": clique_scores.LARGER_PART, "error": 0.0}
 
 
 def greedy_(table: np.ndarray) -> float:
@@ -122,7 +133,8 @@ class Case:
 CASES = (
     Case("pair", pairs_, pairs_exact, 1),
     Case("parents", parents_, parents_exact, 2),
-    Case("clique", cliques_, cliques_exact, 1),
+    Case("clique", partial(lowered_score, **NEAR), partial(lowered_exact, **NEAR), 1),
+    Case("clique beyond", partial(lowered_score, **BEYOND), partial(lowered_exact, **BEYOND), 1),
     Case("greedy", greedy_, greedy_exact, 2),
 )
 
@@ -213,7 +225,7 @@ def test_G2_public_expectations_are_multiples_of_a_binary_fraction_and_add_up_to
         found = whole(rows * np.full(1000, 1e-3))
 
         assert (found * 2048 == np.rint(found * 2048)).all()
-        assert found.sum() <= cliques.MOST + 1
+        assert found.sum() <= clique_scores.MOST + 1
 
 
 def test_G2_shares_in_two_digits_add_up_to_one_at_most() -> None:

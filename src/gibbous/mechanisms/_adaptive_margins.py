@@ -18,14 +18,16 @@ from gibbous.mechanisms._adaptive_model import Known, bought, followed
 from gibbous.mechanisms._adaptive_rounds import LOOK, LOUD_ERROR, Split, measured
 from gibbous.privacy.calibrate.scales import steps
 from gibbous.sampling.loglinear.laws import outer
-from gibbous.structure.cliques import (
+from gibbous.structure.clique_scores import (
     Candidates,
-    Clique,
-    context_of,
     expected_errors,
     gaps,
-    pairs,
     whole,
+)
+from gibbous.structure.cliques import (
+    Clique,
+    context_of,
+    pairs,
 )
 from gibbous.structure.contexts import margins as one_ways
 from gibbous.structure.known_counts import with_known_counts
@@ -174,5 +176,5 @@ def measure_at_once(curator: CuratorLike, known: Known, split: Split, left: Frac
     clique = tuple(j for j, size in enumerate(known.sizes) if size > 1)
     expected = known.rows * outer([known.shares[j] for j in clique]).ravel()
     context, none = context_of(known.sizes, clique), np.zeros(1)
-    only = Candidates((clique,), (context,), (expected,), none, np.ones(1))
+    only = Candidates((clique,), (context,), (expected,), none, np.ones(1), none)
     return measured(curator, known, only, (0,), split, left)[0]

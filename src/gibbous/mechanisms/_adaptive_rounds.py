@@ -27,17 +27,19 @@ from gibbous.mechanisms._adaptive_model import (
 from gibbous.mechanisms._budget import Budget
 from gibbous.sampling.loglinear import margins
 from gibbous.sampling.loglinear.laws import listable, outer
-from gibbous.structure.cliques import (
+from gibbous.structure.clique_scores import (
     Candidates,
-    Limits,
     care_of,
+    expected_errors,
+    pick,
+)
+from gibbous.structure.cliques import (
+    Limits,
     cells_of,
     context_of,
-    expected_errors,
     few_celled,
     larger,
     pairs,
-    pick,
 )
 from gibbous.structure.emphasis import Emphasis, shared
 from gibbous.structure.merging import model_sizes
@@ -242,15 +244,24 @@ def opened(
 
 
 def candidates(known: Known, split: Split, price: Fraction) -> Candidates:
-    """What may be measured next, what the model expects there, and what error at a price a table."""
+    """What may be measured next, what is expected there, and what error at a price a table.
+
+    Of what was measured before, the estimate is expected; else what the model says.
+    """
     sizes, limits = known.sizes, split.limits
     cliques = pairs(sizes, limits) + larger(sizes, known.references, limits)
     scale, sigma = known.rows / known.chains.count, split.budget.noise(price, 1).info().scale
     counts = margins(known.chains, sizes, cliques) if cliques else ()
-    expected = tuple(table.ravel() * scale for table in counts)
+    held = known.estimates
+    expected = tuple(
+        held[clique][1].ravel() if clique in held else table.ravel() * scale
+        for clique, table in zip(cliques, counts, strict=True)
+    )
     errors = expected_errors(expected, sigma, scale, [care_of(clique) for clique in cliques])
     contexts = tuple(context_of(sizes, c) for c in cliques)
-    return Candidates(cliques, contexts, expected, errors, split.emphasis.of(cliques))
+    before = np.array([known.components.precision(clique) for clique in cliques])
+    noise, weights = 1.0 / np.sqrt(before + sigma**-2), split.emphasis.of(cliques)
+    return Candidates(cliques, contexts, expected, errors, weights, noise, 1.0 + scale)
 
 
 def measured(

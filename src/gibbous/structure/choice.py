@@ -20,7 +20,7 @@ from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts
 from gibbous.privacy.calibrate.scales import steps
-from gibbous.structure.cliques import dense, whole
+from gibbous.structure.clique_scores import dense, whole
 
 Score = Callable[[Sequence[Counts]], np.ndarray]
 DIGIT = 1 << 21

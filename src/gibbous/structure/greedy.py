@@ -15,7 +15,7 @@ from gibbous.core.protocols import CuratorLike
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Counts
 from gibbous.structure.choice import Network
-from gibbous.structure.cliques import dense
+from gibbous.structure.clique_scores import dense
 
 MOVED: dict[Relation, int] = {"add_remove": 2, "replace_one": 3}
 """How far one row moves a score, in counts."""

@@ -281,6 +281,11 @@ class Components:
         """Whether a table over these columns can be put together."""
         return columns in self.found
 
+    def precision(self, columns: Columns) -> float:
+        """Of a cell of the component of these columns, 1 / counts squared; 0 where none was bought."""
+        own = self.found.get(columns)
+        return own.precision if own else 0.0
+
     def total(self) -> float:
         """Number of records, by the noisy totals; may be negative."""
         own = self.found[()]
