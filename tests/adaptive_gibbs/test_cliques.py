@@ -101,7 +101,7 @@ def test_of_more_columns_an_eighth_counts_and_what_noise_hides_counts_nothing() 
     contexts = [context_of((2, 2, 2), clique) for clique in ((0, 1), (0, 1, 2))]
     expected = (np.full(4, 100.0), np.full(8, 50.0))
     ones, noise = np.ones(2), np.full(2, 9.0)
-    some = Candidates(((0, 1), (0, 1, 2)), tuple(contexts), expected, ones, ones, noise, 0.0)
+    some = Candidates(((0, 1), (0, 1, 2)), tuple(contexts), expected, ones, ones, noise, 0 * noise)
     near, out = np.full(4, 100), np.array([200, 0, 100, 100])
 
     def scores(two: np.ndarray, three: np.ndarray) -> list[float]:
@@ -119,7 +119,7 @@ def test_of_more_columns_an_eighth_counts_and_what_noise_hides_counts_nothing() 
 def part_of(context: Context, *, noise: float, spread: float = 1.0) -> _Part:
     """Of one candidate, an expected error of a half."""
     expected, one = np.array([2.0, 1.0, 1.0, 5.0]), np.ones(1)
-    some = Candidates(((0, 1),), (context,), (expected,), one / 2, one, one * noise, spread)
+    some = Candidates(((0, 1),), (context,), (expected,), one / 2, one, one * noise, one * spread)
     return _Part.of(some, np.zeros(1, int))
 
 

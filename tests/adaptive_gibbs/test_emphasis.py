@@ -46,7 +46,9 @@ def law_of_a_pick(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     schema = binary_schema(3)
     contexts = tuple(context_of(schema.sizes, one) for one in PAIRS)
     expected = tuple(np.full(4, 0.75) for _ in PAIRS)
-    some = Candidates(PAIRS, contexts, expected, np.array([0.1, 0.2, 0.3]), weights, np.ones(3))
+    some = Candidates(
+        PAIRS, contexts, expected, np.array([0.1, 0.2, 0.3]), weights, *np.ones((2, 3))
+    )
     engine = LocalEngine.from_codes(secret(schema, values))
     curator = Curator(engine, zcdp(Fraction(10)), schema, relation="add_remove")
     with patched(entropy, "exponential_choice", value=choice):

@@ -43,7 +43,7 @@ EXPECTED = {c: RNG.integers(0, 60, int(np.prod([SIZES[j] for j in c]))) / 4.0 fo
 ERRORS = RNG.uniform(0, 90, len(CLIQUES))
 WEIGHTS = RNG.choice([0.5, 1.0, 4.0], len(CLIQUES))
 NOISE = RNG.choice([0.25, 1.5, 1e3], len(CLIQUES))  # of the last, no cell stands out
-SPREAD = 1.25
+SPREAD = RNG.uniform(0.1, 1.5, len(CLIQUES))
 
 
 def worth_of(at: int) -> float:
@@ -57,7 +57,7 @@ def worth_of(at: int) -> float:
     if sum(expected**2 for _, expected in pairs) / whole <= CLEAR_CELLS * noise:
         return float(sum(abs(count - expected) for count, expected in pairs)) - float(ERRORS[at])
     part = 1.0 if len(clique) == 2 else LARGER_PART
-    untold = [round(2048 * float(noise**2 + SPREAD * m) ** 0.5) / 2048 for _, m in pairs]
+    untold = [round(2048 * float(noise**2 + SPREAD[at] * m) ** 0.5) / 2048 for _, m in pairs]
     beyond = zip(pairs, untold, strict=True)
     return part * float(sum(max(0.0, abs(n - m) - less) for (n, m), less in beyond))
 

@@ -176,5 +176,5 @@ def measure_at_once(curator: CuratorLike, known: Known, split: Split, left: Frac
     clique = tuple(j for j, size in enumerate(known.sizes) if size > 1)
     expected = known.rows * outer([known.shares[j] for j in clique]).ravel()
     context, none = context_of(known.sizes, clique), np.zeros(1)
-    only = Candidates((clique,), (context,), (expected,), none, np.ones(1), none)
+    only = Candidates((clique,), (context,), (expected,), none, np.ones(1), none, none)
     return measured(curator, known, only, (0,), split, left)[0]

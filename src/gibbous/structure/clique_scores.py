@@ -81,7 +81,7 @@ class Candidates:
         errors: `expected_errors` of each, in counts.
         weights: what each counts for, float64 (cliques,), > 0.
         noise: standard deviation in counts of a cell of each once it is measured, float64 (cliques,).
-        spread: variance of a count of the records around an expected one, over the latter.
+        spread: variance of a count of the records around an expected one, over the latter, (cliques,).
     """
 
     cliques: tuple[Clique, ...]
@@ -90,7 +90,7 @@ class Candidates:
     errors: np.ndarray
     weights: np.ndarray
     noise: np.ndarray
-    spread: float = 1.0
+    spread: np.ndarray
 
 
 def care_of(clique: Clique) -> float:
@@ -202,7 +202,7 @@ class _Part:
             contexts,
             [whole(one) for one in expected],
             np.where(clear, noise, 0.0),
-            np.where(clear, all_.spread, 0.0),
+            np.where(clear, all_.spread[members], 0.0),
             np.where(clear & many, LARGER_PART, 1.0),
             np.where(clear, 0.0, all_.errors[members]),
         )
