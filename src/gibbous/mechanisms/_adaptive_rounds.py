@@ -261,7 +261,8 @@ def candidates(known: Known, split: Split, price: Fraction) -> Candidates:
     contexts = tuple(context_of(sizes, c) for c in cliques)
     before = np.array([known.components.precision(clique) for clique in cliques])
     # Of a cell's variance this part is the clique's own: what fewer columns say is known.
-    own = np.array([math.prod(1 - 1 / sizes[j] for j in clique) for clique in cliques])
+    part = [1.0 - 1.0 / size for size in sizes]
+    own = np.array([math.prod([part[j] for j in clique]) for clique in cliques])
     noise, weights = np.sqrt(own / (before + sigma**-2)), split.emphasis.of(cliques)
     return Candidates(cliques, contexts, expected, errors, weights, noise, own * (1.0 + scale))
 

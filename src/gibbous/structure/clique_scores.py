@@ -27,9 +27,7 @@ MOST = float(1 << 40)  # what public expectations of a score add up to at most
 MEAN = math.sqrt(2 / math.pi)  # E|z| of a standard normal
 PAIR_CARE, TRIPLE_CARE = 0.55, 1.0  # share of a cell's raw noise that is left after smoothing
 CLEAR_CELLS = 3.3  # times E|noise|: tables whose records are in such cells, on average, stand out
-LARGER_PART = (
-    1 / 8
-)  # of its worth that a table of more than two columns counts for where it stands out; exact
+LARGER_PART = 1 / 8  # of its worth counts of a clique of three or four columns that stands out
 OVERLAP = 0.5  # of its worth is left of a candidate once one that shares a pair with it is picked
 BATCH = 1 << 18  # cells that are compared at a time
 LOOKS = 1 << 19  # candidates that the picks of a round look at, altogether
@@ -68,6 +66,16 @@ def _batches(tables: Sequence[np.ndarray]) -> Iterator[tuple[int, int, np.ndarra
     cuts = np.flatnonzero(np.diff(np.cumsum(cells) // BATCH, prepend=0)).tolist()
     for low, high in itertools.pairwise(sorted({0, *cuts, len(tables)})):
         yield low, high, np.cumsum(cells[low:high]) - cells[low:high]
+
+
+def _beside(expected: Sequence[np.ndarray]) -> np.ndarray:
+    """How many records the cell of a record holds on average, float64 (tables,)."""
+    found = np.empty(len(expected))
+    for low, high, starts in _batches(expected):
+        cells = np.concatenate(expected[low:high])
+        squares, sums = (np.add.reduceat(one, starts) for one in (cells * cells, cells))
+        found[low:high] = squares / np.maximum(sums, 1e-9)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,8 +202,7 @@ class _Part:
         own = members.tolist()
         contexts, expected = ([one[at] for at in own] for one in (all_.contexts, all_.expected))
         noise = MEAN * all_.noise[members]
-        held = np.array([np.square(cells).sum() / max(cells.sum(), 1e-9) for cells in expected])
-        clear = held > CLEAR_CELLS * noise
+        clear = _beside(expected) > CLEAR_CELLS * noise
         many = np.array([len(all_.cliques[at]) > 2 for at in own], dtype=bool)
         return cls(
             members,
