@@ -34,7 +34,7 @@ from gibbous.perturb.smoothed import Smoothed
 from gibbous.privacy import curator, entropy
 from gibbous.privacy.calibrate import scales
 from gibbous.sampling.urn_rows import PriorRows, SmoothedRows, UrnRows
-from gibbous.structure import choice, cliques
+from gibbous.structure import choice, clique_scores
 from gibbous.structure.contexts import joint
 from tests.contract.broken_methods import OrderRead, SeenLevels
 from tests.histograms import exact_laws
@@ -158,7 +158,7 @@ def test_G2_a_map_of_scores_that_is_not_public_is_caught() -> None:
     def another(function: Any, **public: Any) -> Any:
         return functools.partial(function, **public | {"kept": public["kept"] / next(turns)})
 
-    broken = ((cliques, "functools", SimpleNamespace(partial=another)),)
+    broken = ((clique_scores, "functools", SimpleNamespace(partial=another)),)
 
     assert "what is asked for depends" in found("adaptive_gibbs", broken)
 
