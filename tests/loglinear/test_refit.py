@@ -247,8 +247,8 @@ def test_intervals_of_shares_have_their_level_and_v_s_is_the_variance_of_the_noi
     640 releases held the share in .973 and the difference, which is drawn to its mean and of which not
     every release buys as much, in .902 of the intervals; its variance was .77 of the truth. In eight times
     80 releases these were .825 to .95 and .52 to 1.03. Intervals without V_s hold .68 and .45.
-    Variances of 80 estimates are within a factor 1.8 of their expectation at level 1e-4; twice the scale of the noise makes the
-    share's 3.4.
+    Variances of 80 estimates are within a factor 1.8 of their expectation at level 1e-4;
+    twice the scale of the noise makes the share's 3.4.
     """
     found = simulated(80, 8_000)
     sampling = found.within.mean(axis=(0, 1))
