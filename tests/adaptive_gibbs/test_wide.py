@@ -41,25 +41,29 @@ def followed(values: np.ndarray, levels: int = LEVELS) -> float:
 
 
 @pytest.mark.statistical
+@pytest.mark.slow
 def test_a_column_of_ten_thousand_levels_takes_part_in_the_model() -> None:
     schema, rows = schema_of(*SIZES), long_rows(20_000)
 
-    tables, curator = ran(AdaptiveGibbs(epsilon=5.0), schema, rows)
-    drawn = sample(tables, 20_000, seed=1).values
+    runs = [ran(AdaptiveGibbs(epsilon=5.0), schema, rows) for _ in range(5)]
+    drawn = [sample(tables, 20_000, seed=1).values for tables, _ in runs]
 
-    assert tables.model is not None
-    # Level 7 alone stands out of the noise. 1,024 groups of ten records each said .03 less of the ties.
-    assert 2 <= tables.model.sizes[0] <= USUAL_GROUPS
-    assert tables.model.sizes[1:] == (3, 4, 2)
-    assert (0, 1) in tables.model.cliques
     squares = mu_squared_for(exact(5.0), exact(1e-9))
-    assert squares * (1 - Fraction(1, 10**8)) < paid(curator) <= squares
-    assert (drawn[:, 0] == 7).mean() == pytest.approx(0.5, abs=0.03)
-    assert len(np.unique(drawn[:, 0])) > 1000
-    # The noise has no seed. Forty runs: .027 to .050 below the records, ties within .005.
-    assert followed(rows) - 0.08 < followed(drawn) < followed(rows) + 0.03
-    tie = [(one[:, 2] == one[:, 1]).mean() for one in (rows, drawn)]
-    assert abs(tie[0] - tie[1]) < 0.03
+    for tables, curator in runs:
+        assert tables.model is not None
+        # Level 7 alone stands out of the noise. 1,024 groups of ten records each said .03 less of the ties.
+        assert 2 <= tables.model.sizes[0] <= USUAL_GROUPS
+        assert tables.model.sizes[1:] == (3, 4, 2)
+        assert (0, 1) in tables.model.cliques
+        assert squares * (1 - Fraction(1, 10**8)) < paid(curator) <= squares
+    for values in drawn:
+        assert (values[:, 0] == 7).mean() == pytest.approx(0.5, abs=0.03)
+        assert len(np.unique(values[:, 0])) > 1000
+        tie = [(one[:, 2] == one[:, 1]).mean() for one in (rows, values)]
+        assert abs(tie[0] - tie[1]) < 0.03
+    # The noise has no seed. 400 runs: .021 to .072 below the records, .040 on average (deviation .0085).
+    lost = [followed(rows) - followed(values) for values in drawn]
+    assert -0.03 < np.mean(lost) < 0.06
 
 
 def test_groups_of_an_ordered_column_are_runs_of_neighbors() -> None:

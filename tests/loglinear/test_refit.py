@@ -242,23 +242,23 @@ def two_shares(codes: Codes) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.statistical
 @pytest.mark.slow
 def test_intervals_of_shares_have_their_level_and_v_s_is_the_variance_of_the_noise() -> None:
-    """80 releases of 8,000 fresh records at epsilon .06; the noise has no seed.
+    """320 releases of 8,000 fresh records at epsilon .06; the noise has no seed.
 
-    640 releases held the share in .973 and the difference, which is drawn to its mean and of which not
-    every release buys as much, in .902 of the intervals; its variance was .77 of the truth. In eight times
-    80 releases these were .825 to .95 and .52 to 1.03. Intervals without V_s hold .68 and .45.
-    Variances of 80 estimates are within a factor 1.8 of their expectation at level 1e-4;
-    twice the scale of the noise makes the share's 3.4.
+    400 releases held the share in .972 and the difference, which is drawn to its mean and of which not
+    every release buys as much, in .888 of the intervals. The latter has a standard error of .018 here:
+    .82 is more than three of them away; intervals without V_s hold .70 and .48. The difference's variance was
+    .81 of the truth, in five times 80 releases .63 to 1.01, of which 320 are half as far from each other;
+    double the noise's scale makes both 2.9 or more.
     """
-    found = simulated(80, 8_000)
+    found = simulated(320, 8_000)
     sampling = found.within.mean(axis=(0, 1))
     true = found.sets.mean(axis=1).var(axis=0, ddof=1)
 
-    assert (found.coverage(1.0) > (0.82, 0.7)).all()
+    assert (found.coverage(1.0) > 0.82).all()
     assert (found.coverage(0.0) < (0.86, 0.65)).all()
     ratio = (found.noise.mean(axis=0) + sampling) / true
-    assert ((ratio > (1 / 1.9, 1 / 2.6)) & (ratio < 1.9)).all()
-    assert ((found.noise.mean(axis=0) * 4 + sampling) / true > 1.9).any()
+    assert ((ratio > 1 / 1.9) & (ratio < 1.9)).all()
+    assert ((found.noise.mean(axis=0) * 4 + sampling) / true > 1.9).all()
 
 
 def pairwise(law: np.ndarray) -> Tables:

@@ -246,13 +246,16 @@ def opened(
 def candidates(known: Known, split: Split, price: Fraction) -> Candidates:
     """What may be measured next, what is expected there, and what error at a price a table.
 
-    Of what was measured before, the estimate is expected; else what the model says.
+    Of what was measured before, the estimate is expected; else what the model says. A model whose rows can
+    be listed meets its tables, so it speaks for itself, and no cell is taken to stand out: interactions of
+    few columns lie in many cells, each a little off.
     """
     sizes, limits = known.sizes, split.limits
     cliques = pairs(sizes, limits) + larger(sizes, known.references, limits)
     scale, sigma = known.rows / known.chains.count, split.budget.noise(price, 1).info().scale
     counts = margins(known.chains, sizes, cliques) if cliques else ()
-    held = known.estimates
+    exact = listable(sizes)
+    held = {} if exact else known.estimates
     expected = tuple(
         held[clique][1].ravel() if clique in held else table.ravel() * scale
         for clique, table in zip(cliques, counts, strict=True)
@@ -263,8 +266,9 @@ def candidates(known: Known, split: Split, price: Fraction) -> Candidates:
     # Of a cell's variance this part is the clique's own: what fewer columns say is known.
     part = [1.0 - 1.0 / size for size in sizes]
     own = np.array([math.prod([part[j] for j in clique]) for clique in cliques])
-    noise, weights = np.sqrt(own / (before + sigma**-2)), split.emphasis.of(cliques)
-    return Candidates(cliques, contexts, expected, errors, weights, noise, own * (1.0 + scale))
+    noise = np.where(exact, np.inf, np.sqrt(own / (before + sigma**-2)))
+    spread, weights = own * (1.0 + scale), split.emphasis.of(cliques)
+    return Candidates(cliques, contexts, expected, errors, weights, noise, spread)
 
 
 def measured(
