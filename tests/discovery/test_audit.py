@@ -133,7 +133,7 @@ EVENTS: Mapping[str, Callable[[Schema, float], bool]] = {
     "decimals between stated bounds": lambda s, _: s["stated"].decimals == 3,
     "stated bounds": lambda s, _: s["stated"].edges != (0, 10),
     "decimals of a usual column": lambda s, _: getattr(column(s, "usual"), "decimals", 1) == 4,
-    "a bound": lambda s, _: (getattr(column(s, "amount"), "edges", None) or [0])[0] == 100_000,
+    "a bound": lambda s, _: (getattr(column(s, "amount"), "edges", None) or [0])[0] == 300_000,
     "a number of rows": lambda _, rows: rows > ROWS + 0.5,
 }
 

@@ -503,24 +503,47 @@ def test_noise_seldom_widens_bounds_to_a_power_of_ten(sign: int) -> None:
 
 
 def test_bounds_hold_what_noise_hides_in_each_cell_of_a_grid() -> None:
-    """944 ages from 19 to 91, and 944 amounts over five powers of ten; noise of 58: 100 draws each."""
+    """944 ages from 19 to 91, and 944 amounts over five powers of ten; noise of 58: 8 tables, 50 draws each.
+
+    Of one table's amounts .023 to .043 are lost on average, whatever the noise.
+    """
     draws, lost = np.random.default_rng(3), {"ages": list[float](), "amounts": list[float]()}
-    made = {"ages": draws.triangular(19, 35, 91, 944), "amounts": 10 ** draws.uniform(0, 5, 944)}
-    for name, numbers in made.items():
-        whole = np.floor(numbers)
+    made = {
+        "ages": lambda: draws.triangular(19, 35, 91, 944),
+        "amounts": lambda: 10 ** draws.uniform(0, 5, 944),
+    }
+    for name in [*made] * 8:
+        whole = np.floor(made[name]())
         plan = Outline("x", "numeric", False, 944, 76.0, integer=True)
         both = on_both(plan, np.histogram(whole, edges_of(plan)[0])[0].astype(float))
-        for _ in range(100):
+        for _ in range(50):
             fine, powers = (one + draws.normal(0, 58, len(one)) for one in both)
             column = bounded_column(plan, (fine, powers), 58.0)
             if column is not None:
                 held = column.levels or (column.edges[0], column.edges[-1])
                 lost[name].append(float(((whole < held[0]) | (whole > held[-1])).mean()))
 
-    # .15 and .06 (and six columns without bounds) where a tenth of the rows had to stand out from noise.
-    assert np.mean(lost["ages"]) < 0.09
-    assert np.mean(lost["amounts"]) < 0.03
-    assert len(lost["amounts"]) > 96
+    # .15 and .06 (and six of 100 columns without bounds) where a tenth of the rows had to stand out.
+    assert np.mean(lost["ages"]) < 0.07
+    assert np.mean(lost["amounts"]) < 0.042
+    assert len(lost["amounts"]) > 0.96 * 8 * 50
+
+
+def test_numbers_on_both_sides_of_zero_keep_both_sides() -> None:
+    """2,287 numbers from -2 to 2, noise of 128, 400 draws: many powers of ten lie between the two sides.
+
+    Of 2,000 draws 4 % lost a side or had no bounds; before, 21 %.
+    """
+    plan = Outline("x", "numeric", False, 2_287, 60.0, decimals=6)
+    draws, lost = np.random.default_rng(5), 0
+    numbers = draws.normal(0, 0.83, 2_287)
+    both = on_both(plan, np.histogram(numbers, edges_of(plan)[0])[0].astype(float))
+    for _ in range(400):
+        fine, powers = (one + draws.normal(0, 128, len(one)) for one in both)
+        column = bounded_column(plan, (fine, powers), 128.0)
+        lost += column is None or not column.edges[0] < -0.3 < 0.3 < column.edges[-1]
+
+    assert lost < 35
 
 
 @pytest.mark.parametrize(

@@ -59,17 +59,31 @@ def test_every_narrow_bin_holds_a_number_of_the_declared_places(grid: Any) -> No
 
 
 def test_numbers_below_0_have_the_bins_of_their_mirror_image() -> None:
-    """Before, columns that have decimals and an upper bound of 0 or less had four bins in place of 67."""
+    """Before, columns that have decimals and an upper bound of 0 or less had four bins."""
     east = Column("x", "numeric", edges=(60.0, 80.0), decimals=6)
     west = Column("x", "numeric", edges=(-80.0, -60.0), decimals=6)
     lopsided = Column("x", "numeric", edges=(-1000.0, 10.0), decimals=2)
 
     cuts = narrow_edges(east, "auto", 256)
 
-    assert len(cuts) > 60
+    assert len(cuts) > 16
     inner = {round(-cut, 3) for cut in cuts[2:-2]}
     assert inner <= {round(cut, 3) for cut in narrow_edges(west, "auto", 256)}
     assert sum(cut < -10 for cut in narrow_edges(lopsided, "auto", 256)) > 20
+
+
+@pytest.mark.parametrize(
+    ("high", "bins"), [(32, 32), (33, 24), (1_000, 30), (1_000_000, 46)], ids=str
+)
+def test_whole_numbers_have_few_bins_of_both_kinds_or_one_each(high: int, bins: int) -> None:
+    """16 equal ones, 5 of equal ratios for each power of ten, and those of the bounds alone."""
+    column = Column("x", "numeric", edges=(0.0, float(high)), integer=True)
+
+    edges = narrow_edges(column, "auto", 256)
+
+    assert len(edges) - 1 <= bins
+    assert len(edges) - 1 > bins - 6  # some cut points are the same whole number
+    assert set(np.round(np.arange(1, 16) * high / 16)) <= set(edges) or high == 33
 
 
 def test_without_noise_the_shares_are_those_of_the_counts() -> None:

@@ -1,4 +1,4 @@
-"""Noisy counts of narrow bins, in up to three looks: each cuts finer what the one before found filled."""
+"""Noisy counts of narrow bins, in up to five looks: each cuts finer what the one before found filled."""
 
 from __future__ import annotations
 
@@ -17,13 +17,17 @@ from gibbous.structure.fine_bins import (
     PARTS,
     Steps,
     counted_edges,
-    divisible,
     finer_steps,
+    most_values,
     next_edges,
     rows_of,
 )
 
-LAST = Fraction(1, 4)  # of another look's price: it finds single values that stand out anyway
+SIZES = ("narrow", "finer", "third", "fourth", "finest")  # bins, by look
+
+LATER = Fraction(
+    1, 4
+)  # of the price of one of the first two looks: parts stand out anyway, or are even
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +72,18 @@ def looks_at(
         finer: whether narrow bins may be cut.
         beside: other tables, bought with the noise of the first look.
     """
-    columns = schema.columns
-    again, last = (
-        tuple(j for j, cut in edges.items() if finer and divisible(columns[j], cut, parts))
-        for parts in (1, PARTS)
+    held = {j: most_values(schema.columns[j], cut) if finer else 0 for j, cut in edges.items()}
+    each = [tuple(edges)]
+    for cut in range(len(PARTS)):
+        each.append(tuple(j for j, values in held.items() if values > math.prod(PARTS[:cut])))
+    tables, later = sum(map(len, each[:2])) + beside, sum(map(len, each[2:]))
+    price = 1 / (tables + LATER * later)  # of one table of the first two looks
+    first = noise_for(tables * price, tables)
+    return tuple(
+        Look(size, which, first if place < 2 else noise_for(LATER * len(which) * price, len(which)))
+        for place, (size, which) in enumerate(zip(SIZES, each, strict=True))
+        if which or not place
     )
-    tables = len(edges) + len(again) + beside
-    whole = tables + LAST * len(last)
-    noise = noise_for(tables / whole, tables)
-    looks = [Look("narrow", tuple(edges), noise), Look("finer", again, noise)]
-    if last:
-        looks.append(Look("finest", last, noise_for(1 - tables / whole, len(last))))
-    return tuple(looks)
 
 
 def bought_steps(

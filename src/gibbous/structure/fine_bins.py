@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import compress
 
 import numpy as np
 
@@ -16,14 +15,16 @@ from gibbous.structure.dyadic import PRICE, dyadic
 from gibbous.structure.stretches import stretches
 
 CELLS = 2**16  # of one column, cut finer
-PARTS = 4096  # of one narrow bin
+PARTS = (32, 64, 64, 4096)
+"""Of one narrow bin, in each look after the first: few first. The noise of a sum of so many parts grows with
+their square root, so many hide the shape that a few show; frequent values stand out of the last ones."""
 CUT = CELLS // 16  # narrow bins of one column at most, those with most rows: at least 16 parts each
-COARSE = 64  # parts of a bin whose finer parts seem even: noise hides its shape
 VALUES = 256  # whole numbers in so short a range are even in their number
 FILLED = 6.0  # standard deviations of the noise from which on a narrow bin is cut finer
 DECADES = 10_000  # widths of the first narrow bins, where a logarithm needs a scale and has none
 ROUNDS = 3  # of dividing a bin's rows between stretches that stand out and the rest
 ALONE = 10  # times the rows beside it, from which on a step stands alone
+SLOPES = 8  # parts of a bin, in which its density rises or falls as that of its neighbors
 NARROW = 1e-5  # of its numbers, for a step that is taken for one of them
 _LARGEST = 17  # places of a float
 _THIN = 1e-4  # of the largest measure: that of a single value between wider bins
@@ -51,17 +52,17 @@ def counted_edges(column: Column, narrow: tuple[float, ...]) -> tuple[float, ...
     return (*narrow, just_above(column, float(narrow[-1])))
 
 
-def divisible(column: Column, narrow: tuple[float, ...], parts: int = 1) -> bool:
-    """Whether some narrow bin holds more values than parts: a public fact."""
-    return bool(_values(column, narrow).max() > parts)
+def most_values(column: Column, narrow: tuple[float, ...]) -> float:
+    """How many values a narrow bin holds at most: a public fact."""
+    return float(_values(column, narrow).max())
 
 
 def finer_edges(
-    column: Column, narrow: tuple[float, ...], counts: np.ndarray, sigma: float
+    column: Column, narrow: tuple[float, ...], counts: np.ndarray, sigma: float, parts: int
 ) -> tuple[float, ...]:
     """Edges of the same narrow bins, of which those that clearly hold rows are cut into equal parts.
 
-    Parts are single values where these are few enough. Counts are noisy, float64 (narrow bins,) or
+    So many parts, or single values where these are fewer. Counts are noisy, float64 (narrow bins,) or
     one more at the end, which is not cut.
     """
     values = _values(column, narrow)
@@ -69,15 +70,15 @@ def finer_edges(
     if not len(filled):
         return narrow
     filled = np.sort(filled[np.argsort(-counts[filled], kind="stable")[:CUT]])
-    most = min(PARTS, CELLS // len(filled))
+    most = min(parts, CELLS // len(filled))
     unit, edges = unit_of(column), set(narrow)
     for place in filled.tolist():
         low, high = float(narrow[place]), float(narrow[place + 1])
         if unit:
             first = exact(low)
             held = round((exact(high) - first) / unit)
-            parts = min(held, most)
-            cuts = (float(first + unit * (part * held // parts)) for part in range(1, parts))
+            into = min(held, most)
+            cuts = (float(first + unit * (part * held // into)) for part in range(1, into))
         else:
             cuts = iter(np.linspace(low, high, most + 1)[1:-1].tolist())
         edges |= {cut for cut in cuts if low < cut < high}
@@ -131,29 +132,24 @@ class Cells:
     Attributes:
         edges: increasing, (cells,).
         mass: rows of each, the noise taken out, float64 (cells,), >= 0.
-        counts: noisy counts of the last look, 0 for a bin that is whole again, float64 (cells,).
+        counts: noisy counts of the last look, float64 (cells,).
         ends: places of cells that begin a step, whatever the masses beside them.
-        lines: that cut the bins that are whole again.
     """
 
     edges: tuple[float, ...]
     mass: np.ndarray
     counts: np.ndarray
     ends: np.ndarray
-    lines: frozenset[float] = frozenset()
 
 
 def next_edges(column: Column, looks: Looks, rows: tuple[float, float]) -> tuple[float, ...]:
-    """Where the next look cuts: clear cells finer, and bins whose parts seem even into COARSE."""
-    shown = _cells(column, looks, rows, more=True)
-    finer = finer_edges(column, shown.edges, shown.counts, looks[-1][2])
-    return tuple(sorted(shown.lines.union(finer)))
+    """Where the next look cuts: clear cells finer."""
+    shown = _cells(column, looks, rows)
+    return finer_edges(column, shown.edges, shown.counts, looks[-1][2], PARTS[len(looks) - 1])
 
 
-def _cells(
-    column: Column, looks: Looks, rows: tuple[float, float] | None, *, more: bool = False
-) -> Cells:
-    """The law of a column as far as looks show it; `more`: whether another look follows."""
+def _cells(column: Column, looks: Looks, rows: tuple[float, float] | None) -> Cells:
+    """The law of a column as far as looks show it."""
     edges, counts, sigma = looks[0]
     if len(looks) > 1:
         starts = np.searchsorted(np.array(looks[1][0]), np.array(edges))
@@ -162,39 +158,69 @@ def _cells(
         counts = (counts + again / sizes) / (1 + 1 / sizes)
     mass = stretches(counts, sigma, measure_of(column, edges), rows=rows)
     shown = Cells(edges, mass, counts, np.arange(len(edges)))
-    for place, (fine, parts, noise) in enumerate(looks[1:], 1):
-        shown = _cut(shown, fine, parts, noise, more=more or place + 1 < len(looks))
+    for place, (fine, parts, noise) in enumerate(looks[1:]):
+        shown = _cut(shown, fine, parts, noise, first=not place)
     return shown
 
 
-def _cut(
-    before: Cells, fine: tuple[float, ...], parts: np.ndarray, sigma: float, *, more: bool
-) -> Cells:
-    """What a look shows of cells that it cuts.
+def rises_of(edges: Sequence[float], mass: np.ndarray) -> np.ndarray:
+    """By which part of its mean the density of a cell rises from its middle to its end, -1 to 1.
 
-    A cell keeps its rows: those that no part shows clearly are spread over the rest of it. One whose
-    parts seem even, none of them clear, is whole again if another look follows, and that one counts
-    few parts of it; a doubtful shape is better counted again than believed.
+    The slope is that of the cells on both sides, or twice that of the flatter one, and none at a peak.
+
+    Source:
+        [van Leer 1977], the monotonized central difference.
+    """
+    ends = np.array(edges, dtype=np.float64)
+    widths = np.maximum(
+        np.diff(ends, append=ends[-1]), 1e-12 * (ends[-1] - ends[0])
+    )  # of single floats
+    found = np.zeros(len(ends))
+    if len(ends) < 4:
+        return found
+    density, middle = mass[:-1] / widths[:-1], ends[:-1] + widths[:-1] / 2
+    steps = np.diff(density) / np.diff(middle)
+    left, right = steps[:-1], steps[1:]
+    both = (density[2:] - density[:-2]) / (middle[2:] - middle[:-2])
+    least = np.minimum(abs(both), 2 * np.minimum(abs(left), abs(right)))
+    slope = np.where(left * right > 0, np.sign(both) * least, 0.0)
+    mean = density[1:-1]
+    rise = slope * widths[1:-2] / 2 / np.maximum(mean, 1e-300)
+    found[1:-2] = np.where(mean > 0, np.clip(rise, -1.0, 1.0), 0.0)
+    return found
+
+
+def _cut(
+    before: Cells, fine: tuple[float, ...], parts: np.ndarray, sigma: float, *, first: bool
+) -> Cells:
+    """What a look shows of cells that it cuts: each keeps its rows.
+
+    The first cut shows their shape, on few parts: stretches of those, or what their neighbors say. Later ones
+    show frequent values; rows that no part shows are spread evenly.
     """
     starts = np.searchsorted(np.array(fine), np.array(before.edges))
     ends = np.append(starts[1:], len(parts))
-    cut, lines = np.flatnonzero(ends - starts > 1), set[float]()
-    inside, seen = np.repeat(before.mass, ends - starts), parts.copy()
-    kept = np.ones(len(parts), dtype=bool)
+    cut, inside = np.flatnonzero(ends - starts > 1), np.repeat(before.mass, ends - starts)
+    rises = rises_of(before.edges, before.mass)
     for place in cut.tolist():
-        first, held = int(starts[place]), slice(starts[place], ends[place])
-        size, mass = int(ends[place]) - first, float(before.mass[place])
-        inside[held] = inside_of(parts[held], mass, sigma, len(parts))
-        dim = more and size > COARSE and parts[held].max() <= FILLED * sigma
-        if dim and not np.ptp(inside_of(parts[held], mass, sigma, CELLS)):
-            inside[first], seen[first] = mass, 0.0
-            kept[first + 1 : ends[place]] = False
-            if mass > FILLED * sigma:
-                lines |= {fine[first + part * size // COARSE] for part in range(1, COARSE)}
+        held, mass = slice(starts[place], ends[place]), float(before.mass[place])
+        if first:
+            inside[held] = _shape(parts[held], mass, sigma, float(rises[place]))
+        else:
+            inside[held] = inside_of(parts[held], mass, sigma, len(parts))
     marks = np.union1d(starts[before.ends], np.concatenate((starts[cut], ends[cut])))
-    marks = (np.cumsum(kept) - 1)[marks[marks < len(parts)]]
-    edges = tuple(compress(fine, kept))
-    return Cells(edges, inside[kept], seen[kept], marks, frozenset(lines))
+    return Cells(fine, inside, parts, marks[marks < len(parts)])
+
+
+def _shape(parts: np.ndarray, mass: float, sigma: float, rise: float) -> np.ndarray:
+    """Rows of a bin over its parts: the best stretches, or a straight line as `rises_of` it says."""
+    steps = min(SLOPES, len(parts))
+    at = (2 * (np.arange(len(parts)) * steps // len(parts)) + 1) / steps - 1
+    line = np.maximum(1 + rise * at, _THIN)
+    found = stretches(parts, sigma, line, rows=(mass, sigma))
+    found = found if found.any() else line
+    shares: np.ndarray = found * (max(mass, 0.0) / found.sum())
+    return shares
 
 
 def finer_steps(column: Column, looks: Looks, rows: tuple[float, float] | None = None) -> Steps:

@@ -20,7 +20,8 @@ MUCH = 0.1  # the same where noise is louder: bounds that are wider than need be
 YEARS = range(1850, 2151)  # where they begin; days of others are moved to the nearest of these
 _USUAL_YEARS = (1900, 2100)  # whole numbers are often years
 _STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)  # below 100, where ages and ranges of levels end
-_COARSER = (1, 2, 5)  # up to 10,000; beyond, each power of ten is one cell, where a tail stands out
+_COARSER = (1, 2, 5)  # up to 10,000
+_COARSEST = (1, 3)  # beyond
 _LARGEST = 15  # powers of ten: whole numbers below it are exact
 
 
@@ -43,6 +44,7 @@ def grids_of_numbers(places: int) -> tuple[list[float], list[float]]:
     tens = {edge(1, ten) for ten in range(lowest, _LARGEST + 1)}
     fine = tens | {edge(step, ten) for ten in range(lowest, 2) for step in _STEPS}
     fine |= {edge(step, ten) for ten in range(2, 4) for step in _COARSER}
+    fine |= {edge(step, ten) for ten in range(4, _LARGEST) for step in _COARSEST}
     if not places:
         fine = {float(math.ceil(edge)) for edge in fine} | {*map(float, _USUAL_YEARS)}
     return signed(fine), signed(tens)
@@ -69,7 +71,7 @@ def ends_of(
     found = stretch(decades, sigma, tens, rows)
     if found is None:
         return None
-    first, last = _wider(decades, sigma, *found, rows)
+    first, last = _wider(decades, sigma, tens, *found, rows)
     within = float(decades[first : last + 1].sum()), last + 1 - first
     start, stop = np.searchsorted(edges, (tens[first], tens[last + 1]))
     inner, cuts = counts[start:stop], edges[start : stop + 1]
@@ -92,12 +94,21 @@ def ends_of(
     return float(cuts[low]), float(cuts[high + 1]), *within
 
 
-def _wider(counts: np.ndarray, sigma: float, low: int, high: int, rows: float) -> tuple[int, int]:
-    """Powers of ten beside those that stand out, as long as MUCH of the rows is elsewhere."""
+def _wider(
+    counts: np.ndarray, sigma: float, edges: np.ndarray, low: int, high: int, rows: float
+) -> tuple[int, int]:
+    """Powers of ten beside those that stand out, or clear ones, as long as MUCH of the rows is elsewhere.
+
+    Numbers on both sides of 0 have many powers without rows between them.
+    """
+    ends = np.maximum(abs(edges[:-1]), abs(edges[1:]))
     while rows - counts[low : high + 1].sum() > MUCH * rows:
-        beside = [(float(counts[at]), at) for at in (low - 1, high + 1) if 0 <= at < len(counts)]
-        most, at = max(beside, default=(0.0, 0))
-        if most <= sigma:
+        near = ends <= FAR * max(1.0, ends[low], ends[high])
+        least = np.where(near, NEXT * sigma, np.inf)
+        least[max(low - 1, 0) : high + 2] = sigma
+        least[low : high + 1] = np.inf
+        at = int(np.argmax(np.where(counts > least, counts, -np.inf)))
+        if counts[at] <= least[at]:
             break
         low, high = min(low, at), max(high, at)
     return low, high

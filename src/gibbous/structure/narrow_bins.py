@@ -22,7 +22,9 @@ Grid = Literal["auto", "equal", "log", "schema"]
 DIGITS = 6  # of a cut point on a logarithmic grid: these are read by people
 CLEARLY = 3.0  # standard deviations of the noise by which two halves of a stretch differ
 UNITS = 10**7  # weights of all steps of a column together, about
-COARSE = 4  # so many times fewer narrow bins, where they are cut finer afterwards
+SINGLE, EQUAL, DECADE = 1 / 8, 1 / 16, 1 / 50
+"""Of the wanted number of narrow bins, where they are cut finer afterwards: single values at most, equal
+bins, and bins in equal ratios for each power of ten."""
 LEAST = 4  # bins, of which one may be a single value that many rows have
 
 
@@ -34,8 +36,8 @@ def narrow_edges(column: Column, grid: Grid, bins: int) -> tuple[float, ...]:
         grid: "equal" widths; "log": widths that grow in equal ratios from the lower bound (where that
             is not above 0, of the distance to it: from 1 for whole numbers and dates, else from
             1/10,000 of the range); "auto": a bin for each whole number or day where there are few,
-            else few bins that are to be cut finer: equal ones for days, log ones on both sides of 0
-            for numbers, with bins of the lower bound alone and of 0 alone; "schema": the declared bins.
+            else few bins that are to be cut finer: equal ones, and for numbers also log ones on both
+            sides of 0, with bins of the lower bound alone and of 0 alone; "schema": the declared bins.
         bins: >= 1; whole numbers have at most one bin for each step between their bounds.
     """
     if grid == "auto":
@@ -49,12 +51,17 @@ def narrow_edges(column: Column, grid: Grid, bins: int) -> tuple[float, ...]:
     return (column.edges[0], *_log_cuts(column, low, high, bins), column.edges[-1])
 
 
+def _first_step(column: Column, low: float, high: float) -> float:
+    """The size from which on a logarithm of distances from `low` counts."""
+    whole = column.integer or column.kind == "date"
+    return low if low > 0 and column.kind != "date" else 1.0 if whole else (high - low) / DECADES
+
+
 def _log_cuts(column: Column, low: float, high: float, bins: int) -> tuple[float, ...]:
     """Cut points whose distances from `low` grow in equal ratios up to `high`, both left out."""
-    whole = column.integer or column.kind == "date"
-    unit = low if low > 0 and column.kind != "date" else 1.0 if whole else (high - low) / DECADES
+    unit = _first_step(column, low, high)
     cuts = low + unit * np.expm1(np.log1p((high - low) / unit) * np.arange(1, bins) / bins)
-    if whole:
+    if column.integer or column.kind == "date":
         inner = [float(round(cut)) for cut in cuts]
     else:
         inner = [float(f"{cut:.{DIGITS}g}") for cut in cuts]
@@ -64,20 +71,22 @@ def _log_cuts(column: Column, low: float, high: float, bins: int) -> tuple[float
 
 def _auto_edges(column: Column, bins: int) -> tuple[float, ...]:
     low, high = float(column.edges[0]), float(column.edges[-1])
-    whole = column.integer or column.kind == "date"
-    if whole and high - low <= bins:
+    if (column.integer or column.kind == "date") and high - low <= SINGLE * bins:
         return narrow_edges(column, "equal", bins)
+    equal = narrow_edges(column, "equal", max(1, round(EQUAL * bins)))
     if column.kind == "date":
-        return narrow_edges(column, "equal", bins // COARSE)
-    cuts = set[float]()
-    if low < 0:
-        mirrored = _log_cuts(column, max(-high, 0.0), -low, bins // COARSE)
-        cuts |= {-cut for cut in mirrored}
-    if high > 0:
-        cuts |= {*_log_cuts(column, max(low, 0.0), high, bins // COARSE)}
+        return equal
+    cuts = {*equal, just_below(column, high)}
     for value in (low, 0.0):
         cuts |= {value, just_above(column, value)}
-    cuts.add(just_below(column, high))
+    # Distances from 0, or from the bound next to it.
+    for sign, near, far in ((-1.0, max(-high, 0.0), -low), (1.0, max(low, 0.0), high)):
+        if far > near:
+            decades = math.log10(1 + (far - near) / _first_step(column, near, far))
+            cuts |= {
+                sign * cut
+                for cut in _log_cuts(column, near, far, max(1, round(DECADE * bins * decades)))
+            }
     return (column.edges[0], *sorted(cut for cut in cuts if low < cut < high), column.edges[-1])
 
 
@@ -209,7 +218,7 @@ def _cut(
             # Its rows would be noise, far away; but beside 0, where a tail may hide.
             cuts.discard(edges[beside[0]])
             continue
-        more = int(left * own / mass.sum()) if own > 0 else 0
+        more = int(left * (own / mass.sum()) + 1e-9) if own > 0 else 0
         # Of no more rows than a quarter of an even share each, a table of several columns says nothing.
         most = max(1, int(LEAST * bins * own / rows))
         cuts |= {*quantile_edges(edges[a : b + 1], counts[a:b], min(1 + more, most))}
