@@ -66,6 +66,7 @@ SHARES = {
 HIDDEN_KINDS = 250  # standard deviations: where there are fewer rows, kinds are bought again
 GRIDS = 2  # tables a column of numbers, on which its bounds are found
 LOOKS = 2  # at levels: delta is divided by so many
+HIDES = 1.5  # standard deviations from which on levels seem to hide cells
 ABSENT = ""  # stands for missing cells where texts are counted: no other text is empty
 LISTED = 0.1  # of the weight in the second look, for whole numbers: what their list shows needs no threshold
 
@@ -286,9 +287,13 @@ def _with_levels(
     for name, share in zip(again, shares, strict=True):
         noise = left.selecting(len(again), share)
         whole, texts, scale = plans[name].integer, kept[name], noise.info().scale
-        clear = held_from(plans[name].present, scale) if whole else CLEAR * scale
         lists[name] = numbers_beside(texts, FEW) if whole else code_list(texts)
         more = _texts(curator, plans, [name], noise, {name: (ABSENT, *lists[name])})[name]
+        clear = CLEAR * scale
+        if whole:
+            rest = plans[name].present - sum(more.get(text, 0) for text in texts)
+            error = math.hypot(plans[name].sigma, scale * math.sqrt(len(texts)))
+            clear = held_from(plans[name].present, scale, hidden=rest > HIDES * error)
         absent = more.pop(ABSENT) > clear_of_noise(parts.columns) * scale
         plans[name] = replace(plans[name], missing=plans[name].missing or absent)
         seen = {text: rows for text, rows in more.items() if rows > clear}

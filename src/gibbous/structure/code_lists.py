@@ -18,6 +18,7 @@ CLEAR = (
     2.0  # standard deviations above which such a code is a level: by noise alone one in forty is
 )
 BESIDE = 4  # whole numbers on each side of one that was kept that are looked for
+FALSE = 2.5  # the same of whole numbers beside levels that hold about all cells
 SURE = 4.0  # standard deviations that noise alone seldom reaches
 RARE = 0.005  # share of the cells that may be lost
 DIGITS = tuple(map(str, range(10)))
@@ -94,14 +95,16 @@ def numbers_beside(kept: Iterable[str], most: int) -> tuple[str, ...]:
     return tuple(str(number) for number in sorted(near) if signed or number >= 0)
 
 
-def held_from(present: float, sigma: float) -> float:
+def held_from(present: float, sigma: float, *, hidden: bool) -> float:
     """Noisy rows above which a whole number of a list is a level.
 
-    One standard deviation where RARE of the cells are no more than that: what is lost costs more then than
-    a level that nobody has. Where noise is smaller, up to SURE of them.
+    One standard deviation where RARE of the cells are no more than that and some are clearly hidden: what
+    is lost costs more then than a level that nobody has. FALSE of them where the levels that were kept hold
+    about all cells. Where noise is smaller, up to SURE of them.
 
     Args:
         present: cells that are not missing, about.
         sigma: standard deviation of one count.
+        hidden: whether noisy counts show cells without a level.
     """
-    return max(sigma, min(SURE * sigma, RARE * present))
+    return max(sigma * (1 if hidden else FALSE), min(SURE * sigma, RARE * present))
