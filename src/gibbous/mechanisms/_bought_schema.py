@@ -289,11 +289,7 @@ def _with_levels(
         whole, texts, scale = plans[name].integer, kept[name], noise.info().scale
         lists[name] = numbers_beside(texts, FEW) if whole else code_list(texts)
         more = _texts(curator, plans, [name], noise, {name: (ABSENT, *lists[name])})[name]
-        clear = CLEAR * scale
-        if whole:
-            rest = plans[name].present - sum(more.get(text, 0) for text in texts)
-            error = math.hypot(plans[name].sigma, scale * math.sqrt(len(texts)))
-            clear = held_from(plans[name].present, scale, hidden=rest > HIDES * error)
+        clear = _clear_from(plans[name], scale, [more.get(text, 0) for text in texts])
         absent = more.pop(ABSENT) > clear_of_noise(parts.columns) * scale
         plans[name] = replace(plans[name], missing=plans[name].missing or absent)
         seen = {text: rows for text, rows in more.items() if rows > clear}
@@ -301,6 +297,14 @@ def _with_levels(
         if not usual_instead(plans, kept, name, scale) or plans[name].integer:
             settle({name: seen}, scale)
     return left, atoms, counts
+
+
+def _clear_from(plan: Outline, sigma: float, kept: Sequence[float]) -> float:
+    """Noisy rows above which a text of a list is a level, beside those that were kept."""
+    if not plan.integer:
+        return CLEAR * sigma
+    error = math.hypot(plan.sigma, sigma * math.sqrt(len(kept)))
+    return held_from(plan.present, sigma, hidden=plan.present - sum(kept) > HIDES * error)
 
 
 def _texts(
