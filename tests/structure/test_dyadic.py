@@ -16,6 +16,7 @@ from gibbous.structure.fine_bins import (
     finer_edges,
     finer_steps,
     next_edges,
+    rises_of,
 )
 from gibbous.structure.narrow_bins import narrow_edges
 
@@ -132,3 +133,26 @@ def test_heaps_in_every_part_are_found_by_the_later_looks() -> None:
 
     assert len(looks[-1][0]) > 60_000
     assert (steps.counts > 700).sum() > 16_000  # of 16,384 quarters, one step each
+
+
+def test_slopes_are_those_of_a_straight_line_and_none_at_a_peak_or_beside_nothing() -> None:
+    """Density 1 + x on bins of several widths: half its rise is the width over twice the mean."""
+    edges = np.array([0.0, 1, 3, 4, 8, 10, 10])
+    widths, mass = np.diff(edges), np.diff(edges + edges**2 / 2)
+
+    rises = rises_of(edges.tolist(), np.append(mass, 0.0))
+
+    assert rises[1:4] == pytest.approx(widths[1:4] ** 2 / 2 / mass[1:4])
+    assert rises_of([0.0, 1, 2, 3, 3], np.array([1.0, 5, 1, 0, 0]))[1] == 0
+    assert not rises_of([0.0, 1, 1], np.array([1.0, 1, 0])).any()
+    assert (abs(rises_of([0.0, 1, 2, 3, 3], np.array([0.0, 1, 50, 0, 0]))) <= 1).all()
+
+
+@pytest.mark.parametrize("scale", [1.7e308, 5e-324 * 64, 1.0], ids=str)
+def test_slopes_of_the_largest_and_smallest_floats_are_numbers(scale: float) -> None:
+    edges = [-scale, float(np.nextafter(-scale, 0)), 0.0, 5e-324, scale / 2, scale, scale]
+
+    with np.errstate(over="raise", divide="raise", invalid="raise"):
+        found = rises_of(edges, np.array([3.0, 5, 4, 3, 1, 0, 0]))
+
+    assert np.isfinite(found).all()

@@ -172,16 +172,16 @@ def rises_of(edges: Sequence[float], mass: np.ndarray) -> np.ndarray:
         [van Leer 1977], the monotonized central difference.
     """
     ends = np.array(edges, dtype=np.float64)
-    widths = np.maximum(
-        np.diff(ends, append=ends[-1]), 1e-12 * (ends[-1] - ends[0])
-    )  # of single floats
+    ends /= np.abs(ends).max()
+    widths = np.maximum(np.diff(ends, append=ends[-1]), 1e-12)  # of single floats
     found = np.zeros(len(ends))
     if len(ends) < 4:
         return found
     density, middle = mass[:-1] / widths[:-1], ends[:-1] + widths[:-1] / 2
-    steps = np.diff(density) / np.diff(middle)
+    apart = np.maximum(np.diff(middle), 1e-13)
+    steps = np.diff(density) / apart
     left, right = steps[:-1], steps[1:]
-    both = (density[2:] - density[:-2]) / (middle[2:] - middle[:-2])
+    both = (density[2:] - density[:-2]) / (apart[:-1] + apart[1:])
     least = np.minimum(abs(both), 2 * np.minimum(abs(left), abs(right)))
     slope = np.where(left * right > 0, np.sign(both) * least, 0.0)
     mean = density[1:-1]
