@@ -24,10 +24,7 @@ from gibbous.structure.fine_bins import (
 )
 
 SIZES = ("narrow", "finer", "third", "fourth", "finest")  # bins, by look
-
-LATER = Fraction(
-    1, 4
-)  # of the price of one of the first two looks: parts stand out anyway, or are even
+LATER = Fraction(1, 4)  # of the price of one of the first two looks, for each later one
 
 
 @dataclass(frozen=True, slots=True)
