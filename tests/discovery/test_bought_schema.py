@@ -503,9 +503,10 @@ def test_noise_seldom_widens_bounds_to_a_power_of_ten(sign: int) -> None:
 
 
 def test_bounds_hold_what_noise_hides_in_each_cell_of_a_grid() -> None:
-    """944 ages from 19 to 91, and 944 amounts over five powers of ten; noise of 58: 8 tables, 50 draws each.
+    """944 ages from 19 to 91, and 944 amounts over five powers of ten; noise of 58: 8 tables, 100 draws each.
 
-    Of one table's amounts .023 to .043 are lost on average, whatever the noise.
+    Of one table's amounts .02 to .04 are lost on average, of these eight .037; where each power of ten beyond
+    10,000 was one cell, .042.
     """
     draws, lost = np.random.default_rng(3), {"ages": list[float](), "amounts": list[float]()}
     made = {
@@ -516,7 +517,7 @@ def test_bounds_hold_what_noise_hides_in_each_cell_of_a_grid() -> None:
         whole = np.floor(made[name]())
         plan = Outline("x", "numeric", False, 944, 76.0, integer=True)
         both = on_both(plan, np.histogram(whole, edges_of(plan)[0])[0].astype(float))
-        for _ in range(50):
+        for _ in range(100):
             fine, powers = (one + draws.normal(0, 58, len(one)) for one in both)
             column = bounded_column(plan, (fine, powers), 58.0)
             if column is not None:
@@ -525,8 +526,8 @@ def test_bounds_hold_what_noise_hides_in_each_cell_of_a_grid() -> None:
 
     # .15 and .06 (and six of 100 columns without bounds) where a tenth of the rows had to stand out.
     assert np.mean(lost["ages"]) < 0.07
-    assert np.mean(lost["amounts"]) < 0.042
-    assert len(lost["amounts"]) > 0.96 * 8 * 50
+    assert np.mean(lost["amounts"]) < 0.041
+    assert len(lost["amounts"]) > 0.96 * 8 * 100
 
 
 def test_numbers_on_both_sides_of_zero_keep_both_sides() -> None:

@@ -23,7 +23,13 @@ from gibbous.structure.fine_bins import (
     rows_of,
 )
 
-SIZES = ("narrow", "finer", "third", "fourth", "finest")  # bins, by look
+BINS = (
+    "narrow bins",
+    "finer bins",
+    "finer bins (third look)",
+    "finer bins (fourth look)",
+    "finest bins",
+)
 LATER = Fraction(1, 4)  # of the price of one of the first two looks, for each later one
 
 
@@ -32,12 +38,12 @@ class Look:
     """One count of bins of some columns.
 
     Attributes:
-        size: of the bins, in a word.
+        bins: what is counted, in words.
         which: positions of the columns.
         noise: of each count.
     """
 
-    size: str
+    bins: str
     which: tuple[int, ...]
     noise: Noise
 
@@ -77,8 +83,8 @@ def looks_at(
     price = 1 / (tables + LATER * later)  # of one table of the first two looks
     first = noise_for(tables * price, tables)
     return tuple(
-        Look(size, which, first if place < 2 else noise_for(LATER * len(which) * price, len(which)))
-        for place, (size, which) in enumerate(zip(SIZES, each, strict=True))
+        Look(bins, which, first if place < 2 else noise_for(LATER * len(which) * price, len(which)))
+        for place, (bins, which) in enumerate(zip(BINS, each, strict=True))
         if which or not place
     )
 

@@ -130,7 +130,7 @@ class PaidBins:
         most = _plans.most_rows(schema)
         bought = [
             Spend(
-                f"counts of {look.size} bins of {', '.join(schema.names[j] for j in look.which)}",
+                f"counts of {look.bins} of {', '.join(schema.names[j] for j in look.which)}",
                 look.noise.cost(len(look.which), total.relation, most),
                 f"{look.words}, {parts if place else f'{cells} narrow bins'}",
             )

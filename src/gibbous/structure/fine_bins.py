@@ -201,13 +201,13 @@ def _cut(
     starts = np.searchsorted(np.array(fine), np.array(before.edges))
     ends = np.append(starts[1:], len(parts))
     cut, inside = np.flatnonzero(ends - starts > 1), np.repeat(before.mass, ends - starts)
-    rises = rises_of(before.edges, before.mass)
+    rises = rises_of(before.edges, before.mass) if first else None
     for place in cut.tolist():
         held, mass = slice(starts[place], ends[place]), float(before.mass[place])
-        if first:
-            inside[held] = _shape(parts[held], mass, sigma, float(rises[place]))
-        else:
+        if rises is None:
             inside[held] = inside_of(parts[held], mass, sigma, len(parts))
+        else:
+            inside[held] = _shape(parts[held], mass, sigma, float(rises[place]))
     marks = np.union1d(starts[before.ends], np.concatenate((starts[cut], ends[cut])))
     return Cells(fine, inside, parts, marks[marks < len(parts)])
 
