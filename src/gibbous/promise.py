@@ -77,7 +77,10 @@ def privacy_of(
         # A draft that was inferred has no unit. Whoever accepts inferred facts gets one row, and
         # reads it among the facts that the guarantee does not cover.
         declared = replace(declared, unit=Unit(source="inferred"))
-    return Privacy(declared, with_paid_facts(inside, declared), **more)
+    chosen = with_paid_facts(inside, declared)
+    if more.get("risk") is not None and chosen.plan(declared, None).total.kind == "pure":
+        chosen = with_paid_facts(asked_for(inside, str(more["risk"]), pure=True), declared)
+    return Privacy(declared, chosen, **more)
 
 
 def planned(privacy: Privacy, output: Output) -> Plan:

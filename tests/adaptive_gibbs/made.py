@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from gibbous.contract.cases import secret
-from gibbous.core.claim import Relation
+from gibbous.core.claim import Kind, Relation
 from gibbous.core.schema import Column, Schema, Unit
 from gibbous.core.tables import Tables
 from gibbous.disintegrate.records import LocalEngine
@@ -54,7 +55,12 @@ def ran(
         curator.close()
 
 
-def paid(curator: Curator) -> Fraction:
-    """Everything on the curator's books: squares of mu."""
-    assert all(claim.kind == "gdp" for claim in curator.spent)
-    return sum((claim.mu_squared for claim in curator.spent), Fraction(0))
+def rounds_of(*sizes: int) -> int:
+    """Cells of a table at most, by which the table of all columns is too large to be bought at once."""
+    return math.prod(sizes) - 1
+
+
+def paid(curator: Curator, kind: Kind = "gdp") -> Fraction:
+    """Everything on the curator's books: squares of mu, or epsilons."""
+    assert all(claim.kind == kind for claim in curator.spent)
+    return sum((claim.price for claim in curator.spent), Fraction(0))

@@ -26,7 +26,7 @@ from gibbous.structure import clique_scores as module
 from gibbous.structure.clique_scores import Candidates, pick
 from gibbous.structure.cliques import context_of
 from gibbous.structure.emphasis import TARGETED, Emphasis, emphasis_of, shared
-from tests.adaptive_gibbs.made import chain_rows, paid, ran, schema_of
+from tests.adaptive_gibbs.made import chain_rows, paid, ran, rounds_of, schema_of
 
 SIZES = (3, 4, 2, 5, 3)
 ROWS = chain_rows(SIZES, 2000)
@@ -159,7 +159,7 @@ def test_a_method_without_a_target_refuses_one() -> None:
 def test_the_whole_budget_is_spent_and_no_more_within_the_planned_noise(
     given: dict[str, Any],
 ) -> None:
-    method, schema = AdaptiveGibbs(epsilon=1.0, **given), schema_of(*SIZES)
+    method, schema = AdaptiveGibbs(epsilon=1.0, cells=rounds_of(*SIZES), **given), schema_of(*SIZES)
 
     tables, curator = ran(method, schema, ROWS)
 
@@ -172,7 +172,9 @@ def test_the_whole_budget_is_spent_and_no_more_within_the_planned_noise(
 
 
 def test_every_pair_of_a_target_is_bought_before_all_others() -> None:
-    tables, _ = ran(AdaptiveGibbs(epsilon=1.0, target="c2"), schema_of(*SIZES), ROWS)
+    tables, _ = ran(
+        AdaptiveGibbs(epsilon=1.0, cells=rounds_of(*SIZES), target="c2"), schema_of(*SIZES), ROWS
+    )
 
     wide = [t.context.columns for t in tables.items if len(t.context.columns) > 1]
     assert {frozenset(one) for one in wide[:4]} == {frozenset((2, j)) for j in (0, 1, 3, 4)}

@@ -22,10 +22,11 @@ from gibbous.mechanisms._adaptive_rounds import cells_of_triples
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.privacy.ledger import Ledger
 from gibbous.sampling.loglinear import Schedule
-from tests.adaptive_gibbs.made import chain_rows, ran, schema_of
+from gibbous.sampling.loglinear.fit import gap_of
+from tests.adaptive_gibbs.made import chain_rows, ran, rounds_of, schema_of
 
 SIZES = (3, 4, 2, 5, 3)
-METHOD = AdaptiveGibbs(epsilon=1.0)
+METHOD = AdaptiveGibbs(epsilon=1.0, cells=rounds_of(*SIZES))
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ def test_a_fit_ends_no_further_from_its_tables_than_it_began() -> None:
 
     def planted(model: Any, chains: Any, wanted: Any, count: int | None) -> Any:
         found = planting(model, chains, wanted, count)
-        began.append(_adaptive_model.gap_of(*found, wanted))
+        began.append(gap_of(*found, wanted))
         return found
 
     def astray(model: Any, chains: Any, wanted: Any, schedule: Schedule, **more: Any) -> Any:
@@ -118,9 +119,7 @@ def test_a_fit_ends_no_further_from_its_tables_than_it_began() -> None:
 
     def watched(known: _adaptive_model.Known, schedules: Sequence[Schedule]) -> Any:
         after = fitted(known, schedules)
-        ended.append(
-            _adaptive_model.gap_of(after.model, after.chains, _adaptive_model.targets(after))
-        )
+        ended.append(gap_of(after.model, after.chains, _adaptive_model.targets(after)))
         return after
 
     with (

@@ -21,7 +21,7 @@ from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.privacy.noise import Gaussian
 from gibbous.structure.rank_moments import halves
 from gibbous.write.release_digest import model_arrays
-from tests.adaptive_gibbs.made import paid, ran, schema_of
+from tests.adaptive_gibbs.made import paid, ran, rounds_of, schema_of
 from tests.blinded import blinded
 
 ALPHA = 1e-6
@@ -115,7 +115,8 @@ def test_the_law_of_the_error_catches_counts_of_other_noise() -> None:
 @pytest.mark.parametrize("rows", [4000, 40_000])
 def test_they_cost_a_fiftieth_at_most_and_all_is_spent(rows: int) -> None:
     bought: list[Any] = []
-    method, schema = AdaptiveGibbs(epsilon=10.0), ordered(4)
+    schema = ordered(4)
+    method = AdaptiveGibbs(epsilon=10.0, cells=rounds_of(*schema.sizes))
     with noted(bought):
         _, curator = ran(method, schema, normal_rows(rows, 4, 0.3))
     ((known, split, before, after),) = bought
@@ -156,8 +157,9 @@ def cut_on_records(rows: np.ndarray) -> AbstractContextManager[None]:
 
 def told(rows: np.ndarray) -> tuple[object, ...]:
     """All that a blind run says."""
+    schema = ordered(3, missing=True)
     with blinded():
-        tables, _ = ran(AdaptiveGibbs(epsilon=20.0), ordered(3, missing=True), rows)
+        tables, _ = ran(AdaptiveGibbs(epsilon=20.0, cells=rounds_of(*schema.sizes)), schema, rows)
     assert isinstance(tables.model, LogLinear)
     arrays = {name: one.tobytes() for name, one in model_arrays(tables.model).items()}
     return (*described(tables), arrays)

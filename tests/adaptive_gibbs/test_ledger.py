@@ -8,16 +8,22 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from gibbous.contract.cases import secret
 from gibbous.contract.saboteurs import patched
 from gibbous.core.claim import Claim, Relation
 from gibbous.core.exact import exact
+from gibbous.disintegrate.records import LocalEngine
+from gibbous.mechanisms._budget import in_account
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.privacy.calibrate.gdp import delta_of, mu_squared_for
+from gibbous.privacy.calibrate.zcdp import rho_from_approx
+from gibbous.privacy.curator import Curator
 from gibbous.privacy.purse import Purse
-from tests.adaptive_gibbs.made import chain_rows, paid, ran, schema_of
+from tests.adaptive_gibbs.made import chain_rows, paid, ran, rounds_of, schema_of
 
 SIZES = (3, 4, 2, 5, 3)
 ROWS = chain_rows(SIZES, 2000)
+CELLS = rounds_of(*SIZES)
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
@@ -25,7 +31,7 @@ ROWS = chain_rows(SIZES, 2000)
 def test_a_run_spends_its_whole_budget_and_not_a_fraction_more(
     relation: Relation, max_rows: int
 ) -> None:
-    method = AdaptiveGibbs(epsilon=1.0, delta=1e-6, relation=relation)
+    method = AdaptiveGibbs(epsilon=1.0, delta=1e-6, relation=relation, cells=CELLS)
 
     _, curator = ran(method, schema_of(*SIZES, max_rows=max_rows), ROWS, relation)
 
@@ -34,19 +40,48 @@ def test_a_run_spends_its_whole_budget_and_not_a_fraction_more(
     assert delta_of(paid(curator), Fraction(1)) <= Fraction(1, 10**6)
 
 
-@pytest.mark.parametrize("sizes", [(2, 2, 2), (4,), (1, 1), (6, 1), (2, 3), (40, 1, 30)], ids=str)
-def test_small_schemas_spend_their_whole_budget_too(sizes: tuple[int, ...]) -> None:
-    method = AdaptiveGibbs(epsilon=0.5)
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("max_rows", [1, 3])
+@pytest.mark.parametrize(
+    "sizes", [(2, 2, 2), (4,), (1, 1), (6, 1), (2, 3), (40, 1, 30), (3, 4, 2)], ids=str
+)
+def test_small_schemas_spend_all_of_epsilon_on_one_table(
+    sizes: tuple[int, ...], max_rows: int, relation: Relation
+) -> None:
+    method, schema = (
+        AdaptiveGibbs(epsilon=0.5, relation=relation),
+        schema_of(*sizes, max_rows=max_rows),
+    )
 
-    tables, curator = ran(method, schema_of(*sizes), np.zeros((50, len(sizes)), dtype=np.int64))
+    rows = np.zeros((50, len(sizes)), dtype=np.int64)
+    tables, curator = ran(method, schema, rows, relation)
 
-    squares = mu_squared_for(exact(0.5), exact(1e-9))
-    assert squares * (1 - Fraction(1, 10**8)) < paid(curator) <= squares
+    assert method.plan(schema, None).total.amount() == "epsilon = 0.5"
+    assert paid(curator, "pure") == Fraction(1, 2)
+    (one,) = tables.items
+    assert one.context.columns == tuple(range(len(sizes)))
+    moved = (1 if relation == "add_remove" else 2) * max_rows  # counts that one person changes
+    assert one.noise.scale == pytest.approx(moved / 0.5)
     assert tables.model is not None
 
 
+@pytest.mark.parametrize("sizes", [(2, 2), (40, 1, 30)], ids=str)
+def test_an_account_of_gaussian_noise_buys_the_same_table_with_it(sizes: tuple[int, ...]) -> None:
+    method, schema = AdaptiveGibbs(epsilon=0.5), schema_of(*sizes)
+    with in_account("zcdp"):
+        plan = method.plan(schema, None)
+    engine = LocalEngine.from_codes(secret(schema, np.zeros((50, len(sizes)), dtype=np.int64)))
+    curator = Curator(engine, plan.total, schema, relation="add_remove")
+
+    (one,) = method.run(curator, None).items
+
+    rho = rho_from_approx(exact(0.5), exact(1e-9))
+    assert rho * (1 - Fraction(1, 10**8)) < paid(curator, "zcdp") <= rho
+    assert one.noise.scale == pytest.approx((1 / (2 * float(rho))) ** 0.5, rel=1e-6)
+
+
 def test_the_plan_is_what_the_run_does() -> None:
-    method, schema = AdaptiveGibbs(epsilon=1.0), schema_of(*SIZES)
+    method, schema = AdaptiveGibbs(epsilon=1.0, cells=CELLS), schema_of(*SIZES)
     plan = method.plan(schema, None)
 
     tables, curator = ran(method, schema, ROWS)
@@ -85,7 +120,7 @@ def test_choices_are_on_the_books_before_the_tables_they_lead_to() -> None:
         return honest(purse, price)
 
     with patched(Purse, "pay", value=noted):
-        _, curator = ran(AdaptiveGibbs(epsilon=1.0), schema_of(*SIZES), ROWS)
+        _, curator = ran(AdaptiveGibbs(epsilon=1.0, cells=CELLS), schema_of(*SIZES), ROWS)
 
     sources = ["choice" if "exponential" in c.source else "table" for c in books]
     assert Counter(books) == Counter(curator.spent)
@@ -95,11 +130,7 @@ def test_choices_are_on_the_books_before_the_tables_they_lead_to() -> None:
 
 
 def test_rounds_tell_how_many_of_them_are_over() -> None:
-    from gibbous.contract.cases import secret
-    from gibbous.disintegrate.records import LocalEngine
-    from gibbous.privacy.curator import Curator
-
-    method, schema, told = AdaptiveGibbs(epsilon=1.0), schema_of(*SIZES), []
+    method, schema, told = AdaptiveGibbs(epsilon=1.0, cells=CELLS), schema_of(*SIZES), []
     curator = Curator(
         LocalEngine.from_codes(secret(schema, ROWS)),
         method.plan(schema, None).total,

@@ -32,7 +32,7 @@ from gibbous.structure.clique_scores import (
     pick,
 )
 from gibbous.structure.cliques import context_of
-from tests.adaptive_gibbs.made import chain_rows, ran, schema_of
+from tests.adaptive_gibbs.made import chain_rows, ran, rounds_of, schema_of
 
 SIZES = (3, 4, 2, 5, 3, 2)
 ROWS = chain_rows(SIZES, 500)
@@ -197,7 +197,11 @@ def test_a_budget_does_not_end_on_a_few_tables(
     monkeypatch.setattr(_adaptive_rounds, "measured", noted)
     monkeypatch.setattr(_adaptive_rounds, "moved", lambda *given: 0.0)
     sizes = (4,) * columns
-    ran(AdaptiveGibbs(epsilon=2.0), schema_of(*sizes), chain_rows(sizes, 2000))
+    ran(
+        AdaptiveGibbs(epsilon=2.0, cells=rounds_of(*sizes)),
+        schema_of(*sizes),
+        chain_rows(sizes, 2000),
+    )
 
     assert max(prices) > 10 * min(prices)  # they do grow
     # One round may begin with nearly twice what it needs to be the last one.

@@ -20,11 +20,11 @@ from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.privacy import entropy
 from gibbous.privacy.calibrate.gdp import square_of_choice
 from gibbous.privacy.curator import Curator
-from tests.adaptive_gibbs.made import chain_rows, ran, schema_of
+from tests.adaptive_gibbs.made import chain_rows, ran, rounds_of, schema_of
 
 SIZES = (3, 4, 2, 5, 3)
 ROWS = chain_rows(SIZES, 1500)
-METHOD = AdaptiveGibbs(epsilon=1.0)
+METHOD = AdaptiveGibbs(epsilon=1.0, cells=rounds_of(*SIZES))
 
 
 def unpaid_choices() -> int:

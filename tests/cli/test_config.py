@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields, replace
 from fractions import Fraction
 from inspect import signature
@@ -220,18 +221,28 @@ def test_how_a_run_is_computed_is_no_part_of_what_it_is_known_by(tmp_path: Path)
 def test_a_risk_in_the_file_and_as_a_flag_make_one_request_whose_mu_allows_no_more(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "schema.toml").write_text(schema_toml(replace(SCHEMA, unit=Unit())))
+    wide = Schema(tuple(replace(SCHEMA.columns[0], name=f"c{j}") for j in range(12)), unit=Unit())
+    (tmp_path / "schema.toml").write_text(schema_toml(wide))
+    (tmp_path / "small.toml").write_text(schema_toml(replace(SCHEMA, unit=Unit())))
     base = f'schema = "{tmp_path}/schema.toml"\n[privacy]\n'
+    small = base.replace("schema.toml", "small.toml")
+    (tmp_path / "c.toml").write_text(small + "delta = 1e-9\n")
     (tmp_path / "a.toml").write_text(base + 'risk = "tpr@1%=3%"\ndelta = 1e-9\n')
     (tmp_path / "b.toml").write_text(base + "delta = 1e-9\n")
 
     by_file = request_of(resolve(tmp_path / "a.toml", [], {}))
     by_flag = request_of(resolve(tmp_path / "b.toml", [], {"privacy.risk": "tpr@1%=3%"}))
+    at_once = request_of(resolve(tmp_path / "c.toml", [], {"privacy.risk": "tpr@1%=3%"}))
 
     assert by_file.privacy.method == by_flag.privacy.method
-    total = by_file.privacy.method.plan(by_file.privacy.schema, None).total
+    total, alone = (
+        one.privacy.method.plan(one.privacy.schema, None).total for one in (by_file, at_once)
+    )
     mu = float(total.mu_squared) ** 0.5
     assert norm.cdf(norm.ppf(0.01) + mu) == pytest.approx(0.03, rel=1e-6)
+    # One table of geometric noise: of pure epsilon, true alarms are at most e^epsilon times the false ones.
+    assert alone.kind == "pure"
+    assert 0.01 * math.exp(alone.epsilon) == pytest.approx(0.03, rel=1e-6)
     with pytest.raises(UsageError, match="Both epsilon and a risk"):
         request_of(
             resolve(tmp_path / "b.toml", [], {"privacy.risk": "tpr@1%=3%", "privacy.epsilon": "1"})

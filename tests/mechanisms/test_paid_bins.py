@@ -359,7 +359,7 @@ def test_bounds_without_cuts_get_paid_bins_and_cuts_stay_as_they_are() -> None:
     assert declared is plain
     assert gb.plan(SKEWED, plain).spends == plain.plan(SKEWED, None).spends
     assert gb.plan(BOUNDS, plain).mechanism == "paid_bins"
-    assert gb.plan(BOUNDS, plain).total.amount() == plain.plan(BOUNDS, None).total.amount()
+    assert gb.plan(BOUNDS, plain).total.amount() == "epsilon = 1, delta = 1e-09"
 
 
 @pytest.mark.parametrize("method", [gb.Modips(), gb.Pegs(), gb.Contingency()], ids=str)

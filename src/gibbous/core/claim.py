@@ -75,7 +75,9 @@ class Claim:
 
     @property
     def measure(self) -> Measure:
-        """In which Gaussian purchases against this claim are counted, as was decided before any data."""
+        """In which purchases against this claim are counted, as was decided before any data."""
+        if self.kind == "pure":
+            return "pure"
         return "gdp" if self.mu_squared else "zcdp"
 
     @property

@@ -15,11 +15,10 @@ from gibbous.core.protocols import CuratorLike
 from gibbous.core.recode import Groups
 from gibbous.core.tables import Counts, KnownCounts
 from gibbous.mechanisms._adaptive_model import Known, bought, followed
-from gibbous.mechanisms._adaptive_rounds import LOOK, LOUD_ERROR, Split, measured
+from gibbous.mechanisms._adaptive_rounds import LOOK, LOUD_ERROR, Split
 from gibbous.privacy.calibrate.scales import steps
 from gibbous.sampling.loglinear.laws import outer
 from gibbous.structure.clique_scores import (
-    Candidates,
     expected_errors,
     gaps,
     whole,
@@ -171,10 +170,15 @@ def measure_halves(
     return replace(known, halves=found), left - split.budget.cost(noise, len(pairs_of))
 
 
-def measure_at_once(curator: CuratorLike, known: Known, split: Split, left: Fraction) -> Known:
-    """Spend: the table of all columns with more than one level, with what is left."""
-    clique = tuple(j for j, size in enumerate(known.sizes) if size > 1)
-    expected = known.rows * outer([known.shares[j] for j in clique]).ravel()
-    context, none = context_of(known.sizes, clique), np.zeros(1)
-    only = Candidates((clique,), (context,), (expected,), none, np.ones(1), none, none)
-    return measured(curator, known, only, (0,), split, left)[0]
+def measure_at_once(curator: CuratorLike, known: Known, split: Split) -> Known:
+    """Spend: the table of all columns, with everything. It is compared with independent columns, as is
+    every pair in it.
+    """
+    sizes = known.sizes
+    everything = tuple(range(len(sizes)))
+    noise = split.budget.noise(split.rho)
+    known = bought(known, curator.noisy_counts([context_of(sizes, everything)], noise))
+    known = reckoned(known, curator.known_counts)
+    cliques = [one for one in (*pairs(sizes, split.limits), everything) if len(one) > 1]
+    apart = {one: known.rows * outer([known.shares[j] for j in one]) for one in cliques}
+    return replace(known, references={one: (table,) for one, table in apart.items()})

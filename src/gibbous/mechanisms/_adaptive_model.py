@@ -25,7 +25,7 @@ from gibbous.sampling.loglinear import (
     sweep,
     with_cliques,
 )
-from gibbous.sampling.loglinear.fit import blocks_of
+from gibbous.sampling.loglinear.fit import agreed, blocks_of, gap_of
 from gibbous.sampling.loglinear.laws import listable, outer, shares_of
 from gibbous.sampling.structural_zeros import possible_cells
 from gibbous.structure.cliques import Clique, Limits, cells_of, goal_pairs, pairs
@@ -104,6 +104,16 @@ class Known:
         """Codes of each column of the model."""
         return self.seen.sizes
 
+    @property
+    def listed(self) -> bool:
+        """Whether all rows of the model can be listed."""
+        return listable(self.sizes, self.references)
+
+    @property
+    def told(self) -> bool:
+        """Whether the table of all columns was bought."""
+        return tuple(range(len(self.sizes))) in self.references
+
 
 def bought(known: Known, tables: Sequence[Table]) -> Known:
     """The same and further tables; shares and the number of rows follow."""
@@ -175,7 +185,7 @@ def begun(known: Known, limits: Limits, sigma: float = 0.0) -> Known:
 
     Chains are `enough` for pairs whose cells have noise `sigma`; 0: as many as there are records.
     """
-    merged = merging(known, limits)
+    merged = () if known.told else merging(known, limits)  # of all levels, nothing is merged
     if any(merged):
         known = grouped(known, merged)
     model = independent(known.shares, merged if any(merged) else ())
@@ -199,7 +209,7 @@ def threads() -> int:
 
 def concluded(known: Known) -> Known:
     """Fitted for the last time, to tables that are compared with all that the model now knows."""
-    if listable(known.sizes):
+    if known.listed:
         return fitted(known, LAST)
     known = seen_again(fitted(known, ROUND))
     return fitted(known, LAST, chains_needed(known))
@@ -257,7 +267,7 @@ def fitted(known: Known, schedules: Sequence[Schedule], count: int | None = None
     model = with_cliques(known.model, [target.columns for target in wanted])
     now = (gap_of(model, chains, wanted), model, chains)
     held: set[Clique] = set()
-    if listable(model.sizes):
+    if listable(model.sizes, model.cliques):
         schedules = EXACT_ROUND if schedules is ROUND else EXACT_LAST
     else:
         model, chains = planted(model, chains, wanted, count)
@@ -277,14 +287,6 @@ def fitted(known: Known, schedules: Sequence[Schedule], count: int | None = None
         best = min(best, now, key=itemgetter(0))
     _, model, chains = best if now[0] > WORSE * best[0] else now
     return replace(known, model=model, chains=chains)
-
-
-def gap_of(model: LogLinear, chains: Chains, wanted: Sequence[Target]) -> float:
-    """Mean total variation distance of the model from targets of two and more columns; 0 without any."""
-    wide = [target for target in wanted if len(target.columns) > 1]
-    have = shares_of(model, chains, [target.columns for target in wide])
-    gaps = [np.abs(own - target.shares).sum() / 2 for own, target in zip(have, wide, strict=True)]
-    return float(np.mean(gaps)) if gaps else 0.0
 
 
 def estimates(known: Known, before: Estimates) -> Estimates:
@@ -315,6 +317,8 @@ def targets(known: Known) -> list[Target]:
             shares = ranked(shares, counts, sigma, own, [column.bins for column in pair])
         damp, slack = DAMPED * sigma / known.rows, SLACK * errors / known.rows
         found.append(Target(clique, shares, damp, slack=slack))
+    if known.told:
+        found[len(known.shares) :] = [agreed(found)]
     return found
 
 
@@ -323,10 +327,10 @@ def finished(known: Known) -> LogLinear:
     sizes, model, chains = known.sizes, known.model, known.chains
     wanted, measured = goal_pairs(sizes, known.references, GOAL_CELLS), targets(known)
     sums = shares_of(model, chains, wanted)
-    for _ in range(0 if listable(sizes) or not wanted else AVERAGED):
+    for _ in range(0 if known.listed or not wanted else AVERAGED):
         chains = sweep(model, chains, 2, threads=threads())
         sums = [a + b for a, b in zip(sums, shares_of(model, chains, wanted), strict=True)]
-    near = {target.columns: target for target in measured if not listable(sizes)}
+    near = {target.columns: target for target in measured if not known.listed}
     goals = [Goal((j,), shares, WEIGHT_ONE_WAY) for j, shares in enumerate(known.shares)]
     for pair, total in zip(wanted, sums, strict=True):
         own, have = [known.shares[j] for j in pair], total / total.sum()

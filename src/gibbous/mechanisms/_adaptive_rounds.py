@@ -42,7 +42,7 @@ from gibbous.structure.cliques import (
     pairs,
 )
 from gibbous.structure.emphasis import Emphasis, shared
-from gibbous.structure.merging import model_sizes
+from gibbous.structure.merging import LEAST_GROUPS, model_sizes
 
 FIRST = Fraction(1, 10)  # of rho: 1-way tables, before anything is known
 MOST_ONE_WAY = Fraction(9, 10)  # of rho, on 1-way tables altogether
@@ -50,6 +50,8 @@ USUAL_ERROR, USUAL_SHARE, GROWTH = 0.0078, 0.3, 0.23
 LOUD_ERROR, LOUD_GROWTH = 0.072, 0.8  # 1-way error from which on pairs get less and less
 HOPELESS = 1.0  # 1-way error from which on no pair is expected to beat its noise: none is bought
 LOOK = Fraction(1, 50)  # of rho: whether columns are tied, where records are few
+NEARLY_NONE = 0.1  # standard deviation of a cell: below it, one of more than a hundred cells is off
+QUIETER = 0.5  # noise of pairs in the table of all columns, over that of pairs bought in rounds
 PICKS = 16  # cheapest picks a column, if every pick were a cheapest one
 STILL = 0.65  # share of the expected error: a round that moves the model less buys less noise next
 FASTER = 4  # times the budget of a pick after such a round, while a pick a column can be paid for
@@ -61,6 +63,7 @@ PATIENCE = 40  # rounds after which each round is bought at twice the price of t
 PAIRS_A_COLUMN = 2  # about as many as are bought, for the number of chains
 CANDIDATE = 32  # bytes a cell: the Curator's count, the expected one, the chains' and a distance
 GOAL = 96  # bytes a cell of a margin that rows are closed to: sums, shares, and its layout twice
+LISTED = 640  # bytes a cell of the table of all columns: counts, estimates, shares, codes
 CHAIN = 64  # bytes a chain beside its codes: weights, places, an order
 
 
@@ -76,7 +79,7 @@ class Split:
         sizes: codes of each column of the model, at most.
         two_way: cells of the tables of all pairs together.
         free: columns with more than one code in the model.
-        at_once: whether the table of all columns is bought, being no larger than those of all pairs.
+        at_once: whether the table of all columns is bought, and nothing else.
         first: of rho, for 1-way tables before anything is known; all of it where there are no pairs.
         emphasis: what tables count for.
     """
@@ -105,7 +108,7 @@ class Split:
 
     def top_up(self, rows: float) -> Fraction:
         """What more 1-way tables cost: a public rule of rho, the noisy rows and the schema."""
-        if self.first == self.rho or self.at_once:
+        if self.first == self.rho:
             return Fraction(0)
         error = self.one_way_error(rows)
         if error >= HOPELESS:
@@ -148,7 +151,8 @@ class Split:
         tables = min(self.two_way, limit) + min(limit, more)
         width = 1 if max(size, default=1) <= 256 else 2
         rows = max(most_chains(size), CLOSED) * (3 * width * len(size) + CHAIN)
-        return CANDIDATE * tables + GOAL * min(self.two_way, GOAL_CELLS) + rows
+        whole = LISTED * math.prod(size) if self.at_once else 0
+        return whole + CANDIDATE * tables + GOAL * min(self.two_way, GOAL_CELLS) + rows
 
 
 def split_of(
@@ -171,9 +175,44 @@ def split_of(
         sizes,
         two_way,
         free=sum(size > 1 for size in sizes),
-        at_once=math.prod(sizes) <= min(two_way, limits.cells),
+        at_once=False,
         first=budget.whole * FIRST if two else budget.whole,
         emphasis=emphasis,
+    )
+
+
+def at_once(split: Split, budget: Budget, *, decided: bool = False) -> Split | None:
+    """The split where the table of all columns is bought, and nothing else; None where rounds say more.
+
+    Every pair is a margin of that table. It is bought where it has no more cells than the tables of all
+    pairs; and where its noise is geometric and, added up, QUIETER in pairs than in rounds and no louder in
+    single columns. Margins of more columns are quieter still. Its cells have to be few enough to be listed,
+    and rare levels of a wide column say more in groups, unless the noise is NEARLY_NONE.
+
+    Args:
+        split: where the budget goes in rounds.
+        budget: for the one table.
+        decided: by the plan, on a schema of no fewer levels.
+    """
+    sizes, limits = split.schema.sizes, split.limits
+    cells, two = math.prod(sizes), [sizes[a] * sizes[b] for a, b in pairs(sizes, limits)]
+    if cells > limits.cells or not listable(sizes, [range(len(sizes))]):
+        return None
+    spread = math.sqrt(budget.noise(budget.whole).info().variance)
+    wide = len(two) > 0 and max(sizes) > LEAST_GROUPS
+    if not decided and wide and spread > NEARLY_NONE:
+        return None
+    if not decided and cells > max(sum(two), *sizes):
+        if budget.measure != "pure":
+            return None
+        ones, usual = [size for size in sizes if size > 1], split.rho * exact(USUAL_SHARE)
+        single = split.budget.noise(usual, len(sizes)).info().scale
+        for tables, most in ((two, QUIETER * split.pair_sigma(split.rho - usual)), (ones, single)):
+            added_up = spread * math.fsum(math.sqrt(cells * own) for own in tables)
+            if added_up > most * sum(tables):
+                return None
+    return replace(
+        split, budget=budget, sizes=sizes, two_way=sum(two), at_once=True, first=budget.whole
     )
 
 
@@ -218,7 +257,7 @@ def measure_in_rounds(curator: CuratorLike, known: Known, split: Split, left: Fr
         price = left if last else min(left, len(picked) * (unit - choice))
         known, cost = measured(curator, known, some, picked, split, price)
         left -= cost
-        if last and not listable(known.sizes):  # the last fit begins anew, from the tree
+        if last and not known.listed:  # the last fit begins anew, from the tree
             break
         known = fitted(known, ROUND)
         turn += 1
@@ -254,7 +293,7 @@ def candidates(known: Known, split: Split, price: Fraction) -> Candidates:
     cliques = pairs(sizes, limits) + larger(sizes, known.references, limits)
     scale, sigma = known.rows / known.chains.count, split.budget.noise(price, 1).info().scale
     counts = margins(known.chains, sizes, cliques) if cliques else ()
-    exact = listable(sizes)
+    exact = known.listed
     held = {} if exact else known.estimates
     expected = tuple(
         held[clique][1].ravel() if clique in held else table.ravel() * scale

@@ -113,13 +113,15 @@ def budget_of(
     *,
     choice: Fraction = Fraction(0),
     measure: Measure | None = None,
+    geometric: bool = False,
 ) -> Budget:
     """The budget of a mechanism; a plan takes the measure that buys less noise, a run its plan's.
 
     Args:
         tables: that are bought together with most of it.
         choice: share of epsilon or rho that pays for choices.
-        measure: of Gaussian noise, where it was decided; else by a public rule.
+        measure: where it was decided; else by a public rule.
+        geometric: whether geometric noise of the same epsilon, and no delta, is offered beside Gaussian.
     """
     epsilon = exact(mechanism.epsilon)
     rest: tuple[Relation, int, str] = (
@@ -127,10 +129,13 @@ def budget_of(
         _plans.most_rows(schema),
         _plans.proof(mechanism),
     )
-    if _plans.is_pure(mechanism):
-        return Budget("pure", epsilon, *rest)
+    pure = Budget("pure", epsilon, *rest)
     measure = measure or _ACCOUNT.get()
-    return _cheaper(epsilon, exact(mechanism.delta), tables, choice, rest, measure)
+    if _plans.is_pure(mechanism) or measure == "pure":
+        return pure
+    found = _cheaper(epsilon, exact(mechanism.delta), tables, choice, rest, measure)
+    offered = (pure, found) if geometric and measure is None else (found,)
+    return min(offered, key=lambda one: one.noise(one.whole, tables).info().variance)
 
 
 @lru_cache(maxsize=256)

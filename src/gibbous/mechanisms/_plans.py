@@ -189,11 +189,15 @@ def table_plan(
 ) -> Plan:
     """The plan of a mechanism that publishes tables: any number of rows and sets for one price.
 
+    What is paid in epsilon alone has a total of epsilon alone.
+
     Args:
         more_cells: dense cells beyond `contexts`, about, where contexts are chosen at the run.
     """
     whole, (errors, warnings) = total(mechanism), outlook
-    if spends and all(spend.claim.kind == "gdp" for spend in spends):
+    if spends and all(spend.claim.kind == "pure" for spend in spends):
+        whole = replace(whole, kind="pure", delta=Fraction(0))
+    elif spends and all(spend.claim.kind == "gdp" for spend in spends):
         whole = replace(whole, mu_squared=mu_squared_for(whole.epsilon, whole.delta))
     given = rows_given(whole.relation, ", or leave it out for the noisy number")
     if rows is not None and given:

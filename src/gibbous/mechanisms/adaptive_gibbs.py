@@ -30,6 +30,7 @@ from gibbous.mechanisms._adaptive_rounds import (
     CAREFUL,
     USUAL_SHARE,
     Split,
+    at_once,
     measure_in_rounds,
     split_of,
 )
@@ -117,20 +118,30 @@ class AdaptiveGibbs:
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data."""
         split, columns = self._split(schema), len(schema)
-        ones = split.budget.noise(split.first, columns).info()
-        detail = f"gaussian noise, sigma {ones.scale:.6g} counts"
-        spends = [split.budget.spend(f"{columns} one-way tables", split.first, detail)]
-        if split.first < split.rho:
-            what, detail = _rest(split)
-            spends.append(split.budget.spend(what, split.rho - split.first, detail))
         size = sorted(schema.sizes)[columns // 2]
-        final = split.budget.noise(max(split.first, split.rho * exact(USUAL_SHARE)), columns).info()
-        two_way = split.budget.noise(split.rho / 2, max(1, 3 * columns)).info()
-        one, two = size * final.scale, size * size * two_way.scale
         if split.at_once:  # single columns and pairs are sums of one table
-            final = split.budget.noise(split.rho - split.first, 1).info()
-            cells = math.prod(split.sizes)
-            one, two = (final.scale * math.sqrt(cells * min(cells, n)) for n in (size, size**2))
+            final, cells = split.budget.noise(split.rho).info(), math.prod(split.sizes)
+            spread = math.sqrt(final.variance)
+            one, two = (spread * math.sqrt(cells * min(cells, n)) for n in (size, size**2))
+            how = "sigma" if final.law == "gaussian" else "scale"
+            detail = f"{final.law} noise, {how} {final.scale:.6g} counts"
+            spends = [split.budget.spend("the table of all columns", split.rho, detail)]
+        else:
+            ones = split.budget.noise(split.first, columns).info()
+            detail = f"gaussian noise, sigma {ones.scale:.6g} counts"
+            spends = [split.budget.spend(f"{columns} one-way tables", split.first, detail)]
+            if split.first < split.rho:
+                spends.append(
+                    split.budget.spend(
+                        "rounds: one-way tables, choices, tables",
+                        split.rho - split.first,
+                        _rounds(split),
+                    )
+                )
+            usual = max(split.first, split.rho * exact(USUAL_SHARE))
+            final = split.budget.noise(usual, columns).info()
+            two_way = split.budget.noise(split.rho / 2, max(1, 3 * columns)).info()
+            one, two = size * final.scale, size * size * two_way.scale
         plan = _plans.table_plan(
             self,
             rows,
@@ -144,10 +155,13 @@ class AdaptiveGibbs:
         return replace(plan, memory_bytes=plan.memory_bytes + split.memory())
 
     def run(self, curator: CuratorLike, rows: int | None, sets: int = 1) -> Tables:
-        """Spend: 1-way tables, then rounds of choices and tables, to the last fraction."""
+        """Spend: 1-way tables, then rounds of choices and tables, to the last fraction; or one table."""
         schema = curator.schema
         drawn = with_zeros(schema)  # what the rules make impossible is left out of the model, too
         split, known = self._split(schema, curator.measure), Known(drawn, drawn)
+        if split.at_once:
+            known = concluded(begun(measure_at_once(curator, known, split), split.limits))
+            return self._released(schema, known)
         known, left = measure_margins(curator, known, split, price=split.first, left=split.rho)
         known = reckoned(known, curator.known_counts)
         known, left = topped_up(curator, known, split, left)
@@ -155,11 +169,11 @@ class AdaptiveGibbs:
         merged = changes(known.model.merged)
         view = curator.recoded(merged) if merged else curator
         if left > split.rho * NOTHING:
-            measure = measure_at_once
-            if not split.at_once:
-                known, left = measure_halves(view, known, split, left)
-                measure = measure_in_rounds
-            known = concluded(measure(view, known, split, left))
+            known, left = measure_halves(view, known, split, left)
+            known = concluded(measure_in_rounds(view, known, split, left))
+        return self._released(schema, known)
+
+    def _released(self, schema: Schema, known: Known) -> Tables:
         recipe = Recipe("loglinear", (), sweeps=self.sweeps)
         return Tables(schema, known.tables, recipe, model=finished(known))
 
@@ -168,23 +182,15 @@ class AdaptiveGibbs:
         budget = budget_of(self, schema, len(schema), choice=choice, measure=measure)
         emphasis = emphasis_of(schema, self.target, self.weights)
         split = split_of(schema, budget, choice=choice, cells=self.cells, emphasis=emphasis)
-        if not split.at_once:
-            return split
-        one = budget_of(self, schema, measure=measure)
-        return split_of(schema, one, choice=choice, cells=self.cells, emphasis=emphasis)
+        one = budget_of(self, schema, measure=measure, geometric=True)
+        return at_once(split, one, decided=measure == "pure") or split
 
 
-def _rest(split: Split) -> tuple[str, str]:
-    """What is bought after the first 1-way tables, and with how much noise, in words."""
-    if split.at_once:
-        sigma = split.budget.noise(split.rho - split.first, 1).info().scale
-        return "the table of all columns", f"gaussian noise, sigma {sigma:.6g} counts"
+def _rounds(split: Split) -> str:
+    """How many tables rounds buy, and with how much noise, in words."""
     low, high = split.sigmas()
     picks = " to ".join(map(str, sorted({split.picks(0), split.picks(CAREFUL)})))
     return (
-        "rounds: one-way tables, choices, tables",
-        (
-            f"at most {split.most_rounds} rounds of {picks} tables, gaussian noise, "
-            f"sigma {high:.6g} counts or less, never below {low:.6g}"
-        ),
+        f"at most {split.most_rounds} rounds of {picks} tables, gaussian noise, "
+        f"sigma {high:.6g} counts or less, never below {low:.6g}"
     )

@@ -17,8 +17,12 @@ from gibbous.privacy.calibrate.gdp import epsilon_of, mu_squared_for, mu_squared
 _TEXT = re.compile(r"tpr@(?P<false>[0-9.e-]+)(?P<a>%?)=(?P<true>[0-9.e-]+)(?P<b>%?)")
 
 
-def asked_for(method: Mechanism, text: str) -> Mechanism:
-    """The same method with the epsilon that a risk allows; PrivacyRefused if it has no epsilon."""
+def asked_for(method: Mechanism, text: str, *, pure: bool = False) -> Mechanism:
+    """The same method with the epsilon that a risk allows; PrivacyRefused if it has no epsilon.
+
+    Args:
+        pure: whether its plan is of epsilon alone, whatever its card says.
+    """
     risk = risk_of(text)
     if not hasattr(method, "epsilon"):
         raise PrivacyRefused(
@@ -27,7 +31,7 @@ def asked_for(method: Mechanism, text: str) -> Mechanism:
             "A risk is turned into the epsilon of a method that has one.",
             "Use adaptive_gibbs or noisy_pegs.",
         )
-    delta = None if method.about.kind == "pure" else getattr(method, "delta", None)
+    delta = None if pure or method.about.kind == "pure" else getattr(method, "delta", None)
     if getattr(method, "noise", "") == "gaussian":
         delta = method.delta  # type: ignore[attr-defined]
     return replace(method, epsilon=risk.epsilon(delta))  # type: ignore[type-var]

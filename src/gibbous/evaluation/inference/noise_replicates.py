@@ -269,7 +269,7 @@ def _usual(tables: Tables) -> int:
         return min(_usual(part) for part in tables.parts)
     if not isinstance(tables.model, LogLinear):
         return REPLICATES
-    small = listable(tables.model.sizes)
+    small = listable(tables.model.sizes, tables.model.cliques)
     return REFITTED_AT_ONCE if small else REFITTED
 
 

@@ -30,13 +30,14 @@ from gibbous.sampling.loglinear.chains import (
     sweep,
     uniforms_at,
 )
-from gibbous.sampling.loglinear.laws import balanced, draw_law, every_row, law, listable
+from gibbous.sampling.loglinear.laws import balanced, draw_law, every_row, law, listable, shares_of
 from gibbous.sampling.loglinear.margin_kernels import Raking, rake
 
 DAMP = 10.0  # chains' worth of share that slows a cell down
 TINY = 1e-12  # damping of an exact fit
 EXACT_PASSES = 4  # raking rounds of an exact fit for one of a fit by chains, at most
 SETTLED = 1e-9  # mean |change of theta| in a raking round that ends an exact fit
+AGREEING = 4  # passes over all other targets
 TIED = 0.7  # squared maximal correlation
 LEAST_LEVEL = 1e-3
 WIDEST_BLOCK = 2048  # levels of two tied columns together
@@ -133,7 +134,7 @@ def fit(
     """
     model = with_cliques(model, [target.columns for target in targets])
     model = replace(model, blocks=blocks_of(model.sizes, targets) if blocks is None else blocks)
-    if listable(model.sizes):
+    if listable(model.sizes, model.cliques):
         return Fitted(*_fit_exactly(model, chains, targets, schedule))
     for step in range(schedule.steps):
         even, damp = np.ones(chains.count), DAMP / max(chains.count, 1)
@@ -162,6 +163,33 @@ def _fit_exactly(
     points = uniforms_at(numbers, stream_key(chains.seed, EXACT, chains.done))
     fresh = replace(chains, state=draw_law(shares, points, {}), done=chains.done + 1)
     return model, fresh
+
+
+def gap_of(model: LogLinear, chains: Chains, wanted: Sequence[Target]) -> float:
+    """Mean total variation distance of the model from targets of two and more columns; 0 without any."""
+    wide = [target for target in wanted if len(target.columns) > 1]
+    have = shares_of(model, chains, [target.columns for target in wide])
+    gaps = [np.abs(own - target.shares).sum() / 2 for own, target in zip(have, wide, strict=True)]
+    return float(np.mean(gaps)) if gaps else 0.0
+
+
+def agreed(targets: Sequence[Target]) -> Target:
+    """The target of all columns, its margins brought to where the others want them, within their slack.
+
+    Its cells are each a little too near to what is expected of them, and pairs in all are far off then.
+    """
+    whole = max(targets, key=lambda target: target.shares.ndim)
+    cells, axes = whole.shares, set(range(whole.shares.ndim))
+    for _ in range(AGREEING):
+        for part in targets:
+            if part is whole:
+                continue
+            slack = 0.0 if part.slack is None else part.slack
+            have = cells.sum(axis=tuple(axes.difference(part.columns)))
+            wanted = np.clip(have, part.shares - slack, part.shares + slack)
+            shape = [n if j in part.columns else 1 for j, n in enumerate(cells.shape)]
+            cells = cells * (wanted / np.maximum(have, TINY)).reshape(shape)
+    return replace(whole, shares=cells / cells.sum(), ridge=0.0, slack=None)
 
 
 def with_cliques(model: LogLinear, cliques: Sequence[tuple[int, ...]]) -> LogLinear:

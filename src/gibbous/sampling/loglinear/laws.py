@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,13 +14,20 @@ from gibbous.core.tables import LogLinear
 from gibbous.sampling.loglinear.chains import Chains, code_dtype, impossible_rows, margins
 from gibbous.sampling.structural_zeros import Rule
 
-MOST_CELLS = 1 << 16
+MOST_CELLS, MOST_AXES = 1 << 16, 32
+MOST_SAID = 1 << 20  # cells, where a table of the model says the share of every row
 LARGEST = 64.0  # spread of theta within a clique
 
 
-def listable(sizes: Sequence[int]) -> bool:
-    """Whether all rows of a model can be listed."""
-    return math.prod(sizes) <= MOST_CELLS
+def listable(sizes: Sequence[int], cliques: Collection[tuple[int, ...]] = ()) -> bool:
+    """Whether all rows of a model can be listed, in an array of an axis a column.
+
+    Args:
+        sizes: number of codes of each column.
+        cliques: of the model. Where one holds all columns, more rows are listed: no step sums over them.
+    """
+    said = any(len(clique) == len(sizes) for clique in cliques)
+    return math.prod(sizes) <= (MOST_SAID if said else MOST_CELLS) and len(sizes) <= MOST_AXES
 
 
 def every_row(sizes: Sequence[int]) -> np.ndarray:
@@ -55,7 +62,7 @@ def shares_of(
     model: LogLinear, chains: Chains, cliques: Sequence[tuple[int, ...]]
 ) -> list[np.ndarray]:
     """Margins of a model: exact where its rows can be listed, else of the chains."""
-    if not listable(model.sizes):
+    if not listable(model.sizes, model.cliques):
         counts = margins(chains, model.sizes, cliques) if cliques else ()
         return [one / chains.count for one in counts]
     exact, axes = law(model, chains.rules), range(len(model.sizes))

@@ -60,7 +60,7 @@ def ready(schema: Schema, model: LogLinear, sweeps: int) -> Ready:
         ResourceLimit: it is too large to draw from.
     """
     rules = model_rules(model, schema)
-    shares = law(model, rules) if listable(model.sizes) else None
+    shares = law(model, rules) if listable(model.sizes, model.cliques) else None
     return Ready(schema, model, rules, flatten(model, rules), tree(model), sweeps, shares)
 
 
@@ -177,9 +177,15 @@ class ModelRows:
         return np.ascontiguousarray(state[:, np.argsort(places, kind="stable")])
 
     def _drawn(self, numbers: np.ndarray, given: Given, threads: int) -> np.ndarray:
+        """Rows before they are closed; a block of a law that is listed has the rows of every cell that it
+        expects, rounded up or down.
+        """
         found = self.found
         if found.law is not None:
             points = uniforms_at(numbers, stream_key(*self.seed, EXACT))
+            if found.model.goals and not given:
+                order = np.argsort(points, kind="stable")
+                points[order] = (np.arange(len(points)) + points[0]) / len(points)
             return draw_law(found.law, points, given)
         state = first_rows(found.model.sizes, found.links, found.rules, numbers, given, *self.seed)
         order, keys = schedule(found.flat, 0, found.sweeps, *self.seed, fixed=tuple(given))

@@ -129,7 +129,7 @@ def refitted(start: Refitting, fresh: Tables, *, threads: int = 1) -> Tables:
         shares.append(one_way(counts, sigma, rows, ordered=alike))
     wanted = _targets(start, components, shares, rows)
     again, chains = replace(model, merged=_merged(fresh, model, rows)), start.chains
-    for schedule in EXACTLY if listable(model.sizes) else FITTING:
+    for schedule in EXACTLY if listable(model.sizes, model.cliques) else FITTING:
         again, chains = fit(again, chains, wanted, schedule, threads=threads)
     goals = _goals(again, chains, shares, threads)
     return replace(fresh, model=replace(again, goals=goals))
@@ -160,7 +160,7 @@ def _goals(
     wide = [goal for goal in model.goals if len(goal.columns) > 1]
     cliques = [goal.columns for goal in wide]
     sums = _margins(model, chains, cliques)
-    if cliques and not listable(model.sizes):
+    if cliques and not listable(model.sizes, model.cliques):
         for _ in range(AVERAGED - 1):
             chains = sweep(model, chains, 2, threads=threads)
             sums = [a + b for a, b in zip(sums, _margins(model, chains, cliques), strict=True)]
@@ -181,7 +181,7 @@ def _margins(model: LogLinear, chains: Chains, cliques: Sequence[Clique]) -> lis
     """Shares of some cliques under the model: exact where its rows can be listed, else of the chains."""
     if not cliques:
         return []
-    if listable(model.sizes):
+    if listable(model.sizes, model.cliques):
         whole = law(model, chains.rules)
         return [_margin(whole, clique) for clique in cliques]
     found = margins(chains, model.sizes, [tuple(sorted(clique)) for clique in cliques])
