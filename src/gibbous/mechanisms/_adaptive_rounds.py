@@ -196,7 +196,7 @@ def at_once(split: Split, budget: Budget, *, decided: bool = False) -> Split | N
     """
     sizes, limits = split.schema.sizes, split.limits
     cells, two = math.prod(sizes), [sizes[a] * sizes[b] for a, b in pairs(sizes, limits)]
-    if cells > limits.cells or not listable(sizes, [range(len(sizes))]):
+    if cells > limits.cells or not listable(sizes, [tuple(range(len(sizes)))]):
         return None
     spread = math.sqrt(budget.noise(budget.whole).info().variance)
     wide = len(two) > 0 and max(sizes) > LEAST_GROUPS

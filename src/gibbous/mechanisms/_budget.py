@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from gibbous.core.claim import Claim, Measure, Relation, gdp, pure, zcdp
 from gibbous.core.exact import down, exact, root_down
@@ -93,12 +93,15 @@ class Budget:
         return choice_price(epsilon, self.measure).price
 
 
-_ACCOUNT: ContextVar[Measure | None] = ContextVar("account", default=None)
+Account = Measure | Literal["gaussian"]
+_ACCOUNT: ContextVar[Account | None] = ContextVar("account", default=None)
 
 
 @contextmanager
-def in_account(measure: Measure) -> Iterator[None]:
-    """Within it, every plan takes one measure: for what is composed with purchases of that measure."""
+def in_account(measure: Account) -> Iterator[None]:
+    """Within it, every plan takes one measure, or either one of Gaussian noise: for what is composed with
+    purchases of that measure.
+    """
     before = _ACCOUNT.set(measure)
     try:
         yield
@@ -129,12 +132,12 @@ def budget_of(
         _plans.most_rows(schema),
         _plans.proof(mechanism),
     )
-    pure = Budget("pure", epsilon, *rest)
-    measure = measure or _ACCOUNT.get()
-    if _plans.is_pure(mechanism) or measure == "pure":
+    pure, account = Budget("pure", epsilon, *rest), measure or _ACCOUNT.get()
+    if _plans.is_pure(mechanism) or account == "pure":
         return pure
-    found = _cheaper(epsilon, exact(mechanism.delta), tables, choice, rest, measure)
-    offered = (pure, found) if geometric and measure is None else (found,)
+    decided = None if account == "gaussian" else account
+    found = _cheaper(epsilon, exact(mechanism.delta), tables, choice, rest, decided)
+    offered = (pure, found) if geometric and account is None else (found,)
     return min(offered, key=lambda one: one.noise(one.whole, tables).info().variance)
 
 

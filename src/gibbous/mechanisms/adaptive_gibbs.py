@@ -54,13 +54,14 @@ class AdaptiveGibbs:
     Of columns of more levels than can stand out of the noise (128 to 256) the model sees groups, made of
     the noisy 1-way tables.
 
-    How the budget is divided is a rule of public and bought facts (rho from epsilon and delta). A tenth
-    of rho buys 1-way tables. Where the table of all columns has no more cells than those of all pairs
-    together, it is bought with the rest. Else let e be the 1-way error that 0.3 rho would leave at the
-    noisy number of rows: 1-way tables are topped up to 0.3 (e / 0.0078)^0.23 of rho, or 0.5 (e /
-    0.072)^0.8 where that is more, at most nine tenths; where e >= 1, to all of it. For e from 0.072 to
-    0.35, a choice for a hundredth of rho says whether pairs are on average 0.9 of the rows (L1) from
-    independence (more where chance alone takes them far); if so, 1-way tables have a fifth of rho. At most
+    How the budget is divided is a rule of public and bought facts (rho from epsilon and delta). Where the
+    table of all columns has no more cells than those of all pairs together, or, with geometric noise of all
+    of epsilon, pairs in it have at most half the noise that rounds would leave and single columns no
+    more, it is bought and nothing else: docs/decisions/037. Else a tenth of rho buys 1-way tables; let e
+    be the 1-way error that 0.3 rho would leave at the noisy number of rows: 1-way tables are topped up
+    to 0.3 (e / 0.0078)^0.23 of rho, or 0.5 (e / 0.072)^0.8 where that is more, at most nine tenths; where
+    e >= 1, to all of it. For e from 0.072 to 0.35, a choice for a fiftieth of rho says whether columns
+    are tied; if so, 1-way tables have a fifth of rho. At most
     a fiftieth buys, for each two ordered columns, how many rows are below and above the middles of both,
     where that tells their correlation to 0.04; margins of the rows follow it. The
     rest buys picks at 1 / (16 columns) of it each, of which the share `choice` pays for choosing. After
@@ -78,7 +79,8 @@ class AdaptiveGibbs:
 
     Guarantee:
         (epsilon, delta)-DP for everything released, by zero-concentrated composition, add/remove or
-        replace one; any number of rows and sets is free. Proven here: docs/proofs/adaptive_gibbs.md.
+        replace one, and epsilon-DP where one table is bought with geometric noise; any number of rows
+        and sets is free. Proven here: docs/proofs/adaptive_gibbs.md.
         Audited: contract, with half the noise and an undivided budget as saboteurs; unpaid choices,
         an overspent last round, sensitivities of a weighted choice and of the look, and raw margins in
         tests/adaptive_gibbs.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Literal
@@ -22,6 +23,7 @@ from gibbous.core.schema import Schema
 from gibbous.core.tables import Tables
 from gibbous.mechanisms import _inner, _plans
 from gibbous.mechanisms._bought_maps import bought_rules, determined, pairs
+from gibbous.mechanisms._budget import in_account
 from gibbous.mechanisms._inner import OWN, Options, Own
 from gibbous.mechanisms._narrow_counts import Look, bought_steps, looks_at
 from gibbous.mechanisms.limits import budget
@@ -119,7 +121,8 @@ class PaidBins:
             _check_numbers(known, str(self.method))
             return replace(known, mechanism=self.about.name, params=as_json(self))
         split = self._split(schema, places, rows, sets)
-        plan, total = split.inside.plan(split.widest, rows, sets), split.known.total
+        with in_account("gaussian") if split.part else nullcontext():
+            plan, total = split.inside.plan(split.widest, rows, sets), split.known.total
         spends, claim = plan.spends, split.known.claim
         if split.part:
             total, claim = split.part.total(total), split.part.total(claim)
@@ -199,6 +202,19 @@ class PaidBins:
         return tuple(j for j in free if schema.columns[j].kind == "numeric")
 
     def _split(self, schema: Schema, places: Sequence[int], rows: int | None, sets: int) -> _Split:
+        """How the budget is divided: in Gaussian noise where that is less in the loudest count of bins."""
+        found = self._divided(schema, places, rows, sets)
+        if found.part is None:
+            with in_account("gaussian"):
+                other = self._divided(schema, places, rows, sets)
+            loudest = [max(look.sigma for look in one.looks) for one in (found, other)]
+            if other.part and loudest[1] < loudest[0]:
+                return other
+        return found
+
+    def _divided(
+        self, schema: Schema, places: Sequence[int], rows: int | None, sets: int
+    ) -> _Split:
         edges = {j: narrow_edges(schema.columns[j], self.grid, self.narrow) for j in places}
         most = {j: widest_edges(schema.columns[j], cut, self.bins) for j, cut in edges.items()}
         rules = bought_rules(schema, self.maps)
