@@ -284,8 +284,13 @@ def _at_ends(column: Column, tables: Tables | None, place: int) -> Iterator[tupl
 
 def _share(tables: Tables, place: int, code: int | None) -> float:
     """Noisy share of a code in its column; 0 where no table says."""
-    for table in tables.published():
-        values = table.cells.values.ravel()
-        if code is not None and table.context.columns == (place,) and code < len(values):
-            return min(1.0, float(values[code] / max(1, values.sum())))
-    return 0.0
+    held = [one for one in tables.published() if place in one.context.columns]
+    if code is None or not held:
+        return 0.0
+    table = min(held, key=lambda one: one.context.cells)
+    context, cells = table.context, table.cells.values
+    shape, axis = context.parent_sizes + context.target_sizes, context.columns.index(place)
+    if context.cells != cells.size or code >= shape[axis]:
+        return 0.0
+    values = np.moveaxis(cells.reshape(shape), axis, 0).reshape(shape[axis], -1).sum(axis=1)
+    return min(1.0, float(values[code] / max(1, values.sum())))

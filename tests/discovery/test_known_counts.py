@@ -26,7 +26,7 @@ from gibbous.privacy.text_curator import TextCurator
 from gibbous.structure.contexts import margins
 from gibbous.structure.known_counts import counts_of_levels, with_known_counts
 from gibbous.structure.smoothing import Components, added
-from tests.adaptive_gibbs.made import chain_rows, schema_of
+from tests.adaptive_gibbs.made import chain_rows, rounds_of, schema_of
 from tests.discovery.conftest import PLENTY, engine_of
 
 ALPHA = 1e-6
@@ -153,6 +153,9 @@ def test_the_stated_precision_is_that_of_repeated_noise() -> None:
     assert variance < 0.5 * 100
 
 
+ROUNDS = gb.AdaptiveGibbs(cells=rounds_of(3, 4, 2, 5, 3))
+
+
 def curator_of(known: Mapping[int, KnownCounts], sizes: tuple[int, ...], rows: int) -> Curator:
     from gibbous.contract.cases import secret
     from gibbous.disintegrate.records import LocalEngine
@@ -160,7 +163,7 @@ def curator_of(known: Mapping[int, KnownCounts], sizes: tuple[int, ...], rows: i
     schema = schema_of(*sizes)
     curator = Curator(
         LocalEngine.from_codes(secret(schema, chain_rows(sizes, rows))),
-        gb.AdaptiveGibbs().plan(schema, None).total,
+        ROUNDS.plan(schema, None).total,
         schema,
         relation="add_remove",
     )
@@ -180,7 +183,7 @@ def batches(known: Mapping[int, KnownCounts]) -> tuple[list[list[int]], Fraction
 
     curator = curator_of(known, (3, 4, 2, 5, 3), 2000)
     with patched(Curator, "noisy_counts", value=noted):
-        gb.AdaptiveGibbs().run(curator, None)
+        ROUNDS.run(curator, None)
     paid = sum((one.mu_squared for one in curator.spent), Fraction(0))
     curator.close()
     return found, paid
@@ -194,7 +197,7 @@ def test_columns_that_are_known_are_not_bought_again_and_all_is_spent() -> None:
         for j in (1, 3)
     }
     nothing = {j: KnownCounts(np.zeros(sizes[j]), np.full(sizes[j], np.inf)) for j in (1, 3)}
-    whole = gb.AdaptiveGibbs().plan(schema_of(*sizes), None).total.mu_squared
+    whole = ROUNDS.plan(schema_of(*sizes), None).total.mu_squared
 
     for known, again in (({}, [0, 1, 2, 3, 4]), (nothing, [0, 1, 2, 3, 4]), (exactly, [0, 2, 4])):
         found, paid = batches(known)

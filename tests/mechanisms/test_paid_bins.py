@@ -22,6 +22,7 @@ from gibbous.core.tables import Tables
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.encode.encode import encode
 from gibbous.mechanisms import paid_bins
+from gibbous.mechanisms._budget import in_account
 from gibbous.mechanisms._narrow_counts import BINS, looks_at
 from gibbous.mechanisms._paid_facts import with_paid_facts
 from gibbous.mechanisms.paid_bins import PaidBins
@@ -360,6 +361,23 @@ def test_bounds_without_cuts_get_paid_bins_and_cuts_stay_as_they_are() -> None:
     assert gb.plan(SKEWED, plain).spends == plain.plan(SKEWED, None).spends
     assert gb.plan(BOUNDS, plain).mechanism == "paid_bins"
     assert gb.plan(BOUNDS, plain).total.amount() == "epsilon = 1, delta = 1e-09"
+
+
+def test_bins_of_one_column_are_geometric_beside_one_table_and_of_two_gaussian() -> None:
+    """Whichever has less noise in its loudest count; within an account that is decided, what is decided."""
+    kinds = {}
+    for columns in (("sex", "stay"), ("sex", "stay", "cost")):
+        schema = replace(BOUNDS, columns=tuple(c for c in BOUNDS if c.name in columns))
+        plan = gb.plan(schema, gb.AdaptiveGibbs(epsilon=1, delta=1e-9))
+        kinds[len(columns)] = {spend.claim.kind for spend in plan.spends}
+        with in_account("zcdp"):
+            within = with_paid_facts(gb.AdaptiveGibbs(), schema).plan(schema, None)
+        assert {spend.claim.kind for spend in within.spends} == {"zcdp"}
+        assert within.total.measure == "zcdp"
+
+    assert kinds[2] == {"pure"}
+    assert len(kinds[3]) == 1
+    assert kinds[3] <= {"zcdp", "gdp"}
 
 
 @pytest.mark.parametrize("method", [gb.Modips(), gb.Pegs(), gb.Contingency()], ids=str)

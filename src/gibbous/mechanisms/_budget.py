@@ -99,10 +99,12 @@ _ACCOUNT: ContextVar[Account | None] = ContextVar("account", default=None)
 
 @contextmanager
 def in_account(measure: Account) -> Iterator[None]:
-    """Within it, every plan takes one measure, or either one of Gaussian noise: for what is composed with
-    purchases of that measure.
+    """Within it, every plan takes one measure: for what is composed with purchases of that measure.
+
+    "gaussian" is either one of Gaussian noise, or the one that was decided around it.
     """
-    before = _ACCOUNT.set(measure)
+    decided = _ACCOUNT.get() if measure == "gaussian" else None
+    before = _ACCOUNT.set(decided or measure)
     try:
         yield
     finally:

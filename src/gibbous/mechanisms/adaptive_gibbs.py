@@ -37,6 +37,7 @@ from gibbous.mechanisms._adaptive_rounds import (
 from gibbous.mechanisms._budget import budget_of
 from gibbous.mechanisms.limits import budget
 from gibbous.sampling.rule_zeros import with_zeros
+from gibbous.structure.cliques import context_of
 from gibbous.structure.contexts import margins as one_ways
 from gibbous.structure.emphasis import as_texts, emphasis_of
 
@@ -120,7 +121,7 @@ class AdaptiveGibbs:
     def plan(self, schema: Schema, rows: int | None, sets: int = 1) -> Plan:
         """Cost before data."""
         split, columns = self._split(schema), len(schema)
-        size = sorted(schema.sizes)[columns // 2]
+        size, contexts = sorted(schema.sizes)[columns // 2], one_ways(schema)
         if split.at_once:  # single columns and pairs are sums of one table
             final, cells = split.budget.noise(split.rho).info(), math.prod(split.sizes)
             spread = math.sqrt(final.variance)
@@ -128,6 +129,7 @@ class AdaptiveGibbs:
             how = "sigma" if final.law == "gaussian" else "scale"
             detail = f"{final.law} noise, {how} {final.scale:.6g} counts"
             spends = [split.budget.spend("the table of all columns", split.rho, detail)]
+            contexts = (context_of(split.sizes, tuple(range(columns))),)
         else:
             ones = split.budget.noise(split.first, columns).info()
             detail = f"gaussian noise, sigma {ones.scale:.6g} counts"
@@ -148,11 +150,11 @@ class AdaptiveGibbs:
             self,
             rows,
             sets,
-            contexts=one_ways(schema),
+            contexts=contexts,
             spends=spends,
             published="nothing: no paper describes this mechanism",
             outlook=_plans.noise_errors(final, rows, one_way=one, two_way=two),
-            more_cells=min(split.two_way, split.limits.all_cells),
+            more_cells=0 if split.at_once else min(split.two_way, split.limits.all_cells),
         )
         return replace(plan, memory_bytes=plan.memory_bytes + split.memory())
 
