@@ -12,9 +12,14 @@ import pytest
 from gibbous.contract.runs import described
 from gibbous.contract.saboteurs import Underpriced, patched
 from gibbous.core.context import Context
+from gibbous.core.exact import exact
 from gibbous.core.protocols import Noise
+from gibbous.core.schema import Column, Schema
 from gibbous.core.tables import Dense, LogLinear, Table
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
+from gibbous.mechanisms.paid_bins import PaidBins
+from gibbous.mechanisms.per_set import PerSet
+from gibbous.privacy.accountant import within
 from gibbous.privacy.curator import Curator
 from gibbous.sampling.loglinear import Target
 from gibbous.sampling.loglinear.fit import agreed
@@ -63,6 +68,37 @@ def test_the_schema_and_the_budget_say_what_is_bought(
 
     assert (plan.total.kind == "pure") is whole
     assert (plan.spends[0].what == "the table of all columns") is whole
+
+
+@pytest.mark.parametrize(
+    ("columns", "epsilon", "sets"), [(8, 0.1, 20), (9, 3.0, 50), (10, 10.0, 100), (3, 1.0, 3)]
+)
+def test_a_share_of_the_budget_that_is_better_off_in_rounds_has_a_plan_that_covers_it(
+    columns: int, epsilon: float, sets: int
+) -> None:
+    """The whole budget would buy one table, a set's share of it would not."""
+    method, schema = AdaptiveGibbs(epsilon=epsilon), schema_of(*(2,) * columns)
+    assert method.plan(schema, None).total.kind == "pure"
+
+    plan = PerSet(method).plan(schema, None, sets)
+
+    assert within(plan.total, [spend.claim for spend in plan.spends])
+    assert plan.total.delta == exact(1e-9)
+
+
+@pytest.mark.parametrize("levels", [2, 5, 20, 60])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_bins_and_the_method_on_them_have_a_plan_that_covers_both(
+    levels: int, epsilon: float
+) -> None:
+    stay = Column("stay", "numeric", edges=(1, 120), integer=True)
+    schema = Schema((*schema_of(levels).columns, stay))
+
+    plan = PaidBins(AdaptiveGibbs(epsilon=epsilon)).plan(schema, None)
+
+    assert within(plan.total, [spend.claim for spend in plan.spends])
+    kinds = {spend.claim.kind for spend in plan.spends}
+    assert (plan.total.kind == "pure") is (kinds == {"pure"})
 
 
 def test_seventy_columns_of_one_level_are_drawn() -> None:

@@ -208,7 +208,9 @@ class PaidBins:
             with in_account("gaussian"):
                 other = self._divided(schema, places, rows, sets)
             loudest = [max(look.sigma for look in one.looks) for one in (found, other)]
-            if other.part and loudest[1] < loudest[0]:
+            # With less epsilon, a method that bought one table may be better off with Gaussian noise.
+            left = found.inside.plan(found.widest, rows, sets).total.kind
+            if other.part and (loudest[1] < loudest[0] or left != found.known.total.kind):
                 return other
         return found
 
