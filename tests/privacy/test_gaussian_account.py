@@ -302,7 +302,12 @@ METHODS = [
     (gb.PerSet(gb.NoisyPegs(epsilon=6.0, parents=0)), 3),
 ]
 BUDGETS = [
-    (kind(epsilon=e), 1) for kind in (gb.AdaptiveGibbs, gb.NoisyPegs) for e in (1.0, 3.0, 5.0)
+    (kind(epsilon=e, **more), 1)
+    for kind, more in (
+        (gb.AdaptiveGibbs, {"cells": 100}),
+        (gb.NoisyPegs, {}),
+    )  # Gaussian noise, both
+    for e in (1.0, 3.0, 5.0)
 ]
 
 

@@ -69,8 +69,10 @@ _FITS = {
     "sbhg": 500,
 }
 
-# With two parents the three columns of the constructed tables are one table: nothing is divided.
+# With two parents, or bought at once, the three columns of the constructed tables are one table: nothing is
+# divided.
 _SHAPES: dict[str, dict[str, Any]] = {
+    "adaptive_gibbs": {"cells": 7},
     "cdf": {"candidates": 16},  # a grid that takes long shows no more
     "privbayes": {"parents": 1},
 }
