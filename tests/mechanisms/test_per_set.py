@@ -26,6 +26,7 @@ from gibbous.core.params import as_json
 from gibbous.core.schema import Unit
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.mechanisms import per_set
+from gibbous.mechanisms._budget import in_account
 from gibbous.mechanisms.parallel import Parallel
 from gibbous.mechanisms.per_set import PerSet, divided
 from gibbous.privacy.calibrate.gdp import delta_of, mu_squared_for
@@ -142,8 +143,10 @@ def test_every_method_with_tables_runs_within_its_plan(method: Any) -> None:
 
     found = tables(mechanism, rows=300, sets=2)
 
+    with in_account("gaussian"):  # one table of geometric noise would not be divided as well
+        alone = method.plan(SCHEMA, None, 1).total
     assert found.noisings == 2
-    assert mechanism.plan(SCHEMA, None, 2).total == method.plan(SCHEMA, None, 1).total
+    assert mechanism.plan(SCHEMA, None, 2).total == alone
 
 
 def test_parameters_survive_json_and_come_back_equal() -> None:
