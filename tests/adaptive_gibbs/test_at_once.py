@@ -10,23 +10,20 @@ import numpy as np
 import pytest
 
 from gibbous.contract.runs import described
-from gibbous.contract.saboteurs import Underpriced, patched
-from gibbous.core.context import Context
 from gibbous.core.exact import exact
-from gibbous.core.protocols import Noise
 from gibbous.core.schema import Column, Schema
-from gibbous.core.tables import Dense, LogLinear, Table
+from gibbous.core.tables import Dense, LogLinear
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.mechanisms.paid_bins import PaidBins
 from gibbous.mechanisms.per_set import PerSet
 from gibbous.privacy.accountant import within
-from gibbous.privacy.curator import Curator
 from gibbous.sampling.loglinear import Target
 from gibbous.sampling.loglinear.fit import agreed
 from gibbous.sampling.loglinear.model_rows import ModelRows, ready
 from gibbous.sampling.sample import sample
 from gibbous.write.release_digest import model_arrays
 from tests.adaptive_gibbs.made import chain_rows, paid, ran, rounds_of, schema_of
+from tests.adaptive_gibbs.test_saboteurs import halved
 from tests.blinded import blinded
 
 SIZES = (4, 3, 2, 3)
@@ -153,16 +150,6 @@ def test_rows_with_given_columns_are_drawn_one_by_one() -> None:
 
     # A hundred shares of 400 draws each spread by .024 where rows are independent, by less than .003 evenly.
     assert 0.012 < np.std(shares) < 0.04
-
-
-def halved() -> AbstractContextManager[None]:
-    """Half the noise that is paid for."""
-    honest = Curator.noisy_counts
-
-    def noisy_counts(self: Curator, contexts: list[Context], noise: Noise) -> tuple[Table, ...]:
-        return honest(self, contexts, Underpriced(noise, Fraction(1, 2)))
-
-    return patched(Curator, "noisy_counts", value=noisy_counts)
 
 
 @pytest.mark.statistical

@@ -92,9 +92,8 @@ class PerSet:
         if sets == 1:
             whole = _inner.made(self).plan(schema, rows, 1)
             return replace(whole, mechanism=self.about.name, params=as_json(self))
-        with in_account(
-            "gaussian"
-        ):  # of several sets, an average is as exact as with one noise for all
+        # Of Gaussian noise, an average over sets is as exact as with one noise for all.
+        with in_account("gaussian"):
             return self._planned(schema, rows, sets)
 
     def _planned(self, schema: Schema, rows: int | None, sets: int) -> Plan:
