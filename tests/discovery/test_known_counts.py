@@ -215,7 +215,7 @@ def test_a_view_has_known_counts_of_columns_that_stay_and_a_part_or_noise_of_its
 
     assert curator.known_counts == known
     assert list(curator.recoded({0: Groups(np.array([0, 0, 1, 1]))}).known_counts) == [1]
-    assert curator.recoded({}, known=False).known_counts == {}
+    assert curator.recoded({}, known=None).known_counts == {}
     assert [one.known_counts for one in curator.split(2)] == [{}, {}]
     curator.close()
 

@@ -559,3 +559,29 @@ def test_releases_are_compared_under_the_bounds_that_they_were_made_with() -> No
         gb.evaluate(
             frame, made, gb.Schema((gb.Column.numeric("x", lower=0, upper=999),), gb.Unit("row"))
         )
+
+
+def test_the_method_inside_knows_what_was_counted_of_its_bins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Counts that looks have bought are put beside the method's own tables; missing was not counted."""
+    seen = []
+
+    def spy(self: Any, curator: Any, rows: int | None, sets: int = 1) -> Any:
+        seen.append((curator.schema, curator.known_counts))
+        return inside(self, curator, rows, sets)
+
+    inside = gb.AdaptiveGibbs.run
+    monkeypatch.setattr(gb.AdaptiveGibbs, "run", spy)
+    run(PaidBins(gb.AdaptiveGibbs(epsilon=20, delta=1e-6), columns=("cost", "stay")))
+
+    schema, known = seen[-1]
+    assert sorted(known) == [1, 2]
+    for j, numbers in ((1, skewed(2000)[1]), (2, skewed(2000)[2])):
+        kept = np.delete(numbers, np.arange(0, 2000, 10)) if j == 1 else numbers
+        true = np.histogram(kept, np.array(schema.columns[j].edges))[0]
+        own = np.isfinite(known[j].variances)
+        assert own.sum() == schema.columns[j].bins
+        errors = (known[j].values[own] - true) / np.sqrt(known[j].variances[own])
+        assert np.abs(errors).max() < 6.5
+    assert np.isinf(known[1].variances[-1])  # of missing

@@ -99,7 +99,7 @@ def looked(values: np.ndarray, column: Column, cut: tuple[float, ...]) -> list[t
         counts = np.histogram(values, counted_edges(column, cut))[0]
         looks.append((cut, counts + rng.normal(0, noise, len(cut)), noise))
         if len(looks) <= len(PARTS):
-            cut = next_edges(column, looks, (float(len(values)), 60.0))
+            cut = next_edges(column, looks)
     return looks
 
 

@@ -16,7 +16,16 @@ from gibbous.core.moment import Moment
 from gibbous.core.plan import Plan
 from gibbous.core.recode import Change
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Cells, Counts, KnownCounts, NoiseInfo, Sparse, Table, Tables
+from gibbous.core.tables import (
+    NONE_MORE,
+    Cells,
+    Counts,
+    KnownCounts,
+    NoiseInfo,
+    Sparse,
+    Table,
+    Tables,
+)
 
 Words64 = Callable[[int], np.ndarray]
 """Uniform 64-bit words from the operating system: words(count) -> uint64 (count,)."""
@@ -271,13 +280,15 @@ class CuratorLike(Protocol):
         Charges noise.moment_cost(moment, relation, max_rows) each.
         """
 
-    def recoded(self, changes: Mapping[int, Change], *, known: bool = True) -> CuratorLike:
+    def recoded(
+        self, changes: Mapping[int, Change], *, known: Mapping[int, KnownCounts] | None = NONE_MORE
+    ) -> CuratorLike:
         """The same run, with the same budget, seen under a coarser public schema; costs nothing.
 
         Args:
             changes: public maps by column position: from the schema, or from noisy tables.
-            known: with `known_counts` of the columns that stay as they are; False: without any, for
-                noise of its own.
+            known: noisy counts of codes of changed columns, beside `known_counts` of those that stay as
+                they are; None: without any, for noise of its own.
         """
 
     def on_parts(

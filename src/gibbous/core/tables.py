@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -114,6 +116,9 @@ class KnownCounts:
 
     values: np.ndarray
     variances: np.ndarray
+
+
+NONE_MORE: Mapping[int, KnownCounts] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -99,7 +99,7 @@ def bought_steps(
     first, rows = _counts(curator, edges, looks[0])
     seen = {j: [(cut, first[j], looks[0].sigma)] for j, cut in edges.items()}
     for look in looks[1:]:
-        fine = {j: next_edges(columns[j], seen[j], rows[j]) for j in look.which}
+        fine = {j: next_edges(columns[j], seen[j]) for j in look.which}
         for j, counts in (_counts(curator, fine, look)[0] if fine else {}).items():
             seen[j].append((fine[j], counts, look.sigma))
     return {j: finer_steps(columns[j], known, rows[j]) for j, known in seen.items()}

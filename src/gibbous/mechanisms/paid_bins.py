@@ -28,6 +28,7 @@ from gibbous.mechanisms._inner import OWN, Options, Own
 from gibbous.mechanisms._narrow_counts import Look, bought_steps, looks_at
 from gibbous.mechanisms.limits import budget
 from gibbous.privacy.noise import gaussian_for, geometric_for
+from gibbous.structure.known_counts import counts_of_bins
 from gibbous.structure.narrow_bins import Grid, merged_edges, narrow_edges, widest_edges
 
 PROOF = "docs/proofs/paid_bins.md"
@@ -172,14 +173,20 @@ class PaidBins:
         split = self._split(schema, places, rows, sets)
         steps = bought_steps(curator, split.edges, split.looks)
         sigma, within = split.looks[0].sigma, self.within == "paid"
-        merged: dict[int, Change] = {
+        bins = {
             j: merged_edges(one.edges, one.counts, sigma, self.bins, within=within, smooth=True)
             for j, one in steps.items()
         }
+        merged: dict[int, Change] = {**bins}
         if split.rules:
             tables = curator.noisy_counts(pairs(schema, split.rules), split.looks[0].noise)
             merged |= determined(schema, split.rules, tables)
-        return split.inside.run(curator.recoded(merged), rows, sets)
+        sizes = recoded_schema(schema, bins).sizes
+        counted = {
+            j: counts_of_bins(one.looks, bins[j].edges, sizes[j]) for j, one in steps.items()
+        }
+        known = {j: one for j, one in counted.items() if one is not None}
+        return split.inside.run(curator.recoded(merged, known=known), rows, sets)
 
     def _places(self, schema: Schema) -> tuple[int, ...]:
         """Columns that get new bins: those named, or all numeric ones that no structural zero names.

@@ -129,7 +129,7 @@ class PerSet:
         """Spend: the method inside, once for every set."""
         found: list[Tables] = []
         shared = sets > 1 and curator.known_counts
-        own = curator.recoded({}, known=False) if shared else curator
+        own = curator.recoded({}, known=None) if shared else curator
         with in_account("gaussian"):
             split = self._split(curator.schema, sets)[0]
         for number, one in enumerate(split):

@@ -21,7 +21,7 @@ from gibbous.core.protocols import Engine, MomentNoise, Noise, Progress, RowDraw
 from gibbous.core.recode import Change, recoded_schema
 from gibbous.core.schema import Schema
 from gibbous.core.secret import Secret
-from gibbous.core.tables import Counts, KnownCounts, Table
+from gibbous.core.tables import NONE_MORE, Counts, KnownCounts, Table
 from gibbous.privacy import entropy
 from gibbous.privacy.calibrate.gdp import choice_price
 from gibbous.privacy.purse import Purse
@@ -179,11 +179,15 @@ class Curator(Secret):
             for secret, noise in zip(found, noises, strict=True)
         )
 
-    def recoded(self, changes: Mapping[int, Change], *, known: bool = True) -> Curator:
+    def recoded(
+        self, changes: Mapping[int, Change], *, known: Mapping[int, KnownCounts] | None = NONE_MORE
+    ) -> Curator:
         """A view under a coarser public schema, with the same budget; free; closed with this curator."""
         engine, schema = self._open().recoded(changes), recoded_schema(self._schema, changes)
         view = self._view(engine, self._purse, schema)
-        view._known = {j: one for j, one in self._known.items() if known and j not in changes}
+        if known is not None:
+            kept = {j: one for j, one in self._known.items() if j not in changes}
+            view._known = {**kept, **known}
         return view
 
     def on_parts(

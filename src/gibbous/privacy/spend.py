@@ -33,7 +33,7 @@ from gibbous.core.protocols import (
 from gibbous.core.recode import Change, recoded_schema
 from gibbous.core.request import Privacy
 from gibbous.core.schema import Schema
-from gibbous.core.tables import Counts, KnownCounts, Table, Tables
+from gibbous.core.tables import NONE_MORE, Counts, KnownCounts, Table, Tables
 from gibbous.privacy import entropy
 from gibbous.privacy.curator import Curator
 from gibbous.privacy.ledger import Hold, Ledger
@@ -232,7 +232,9 @@ class _Nobody:
     def draw(self, contexts: Sequence[Context], draw: RowDraw, rows: int) -> Codes:
         self._asked(contexts)
 
-    def recoded(self, changes: Mapping[int, Change], *, known: bool = True) -> _Nobody:
+    def recoded(
+        self, changes: Mapping[int, Change], *, known: Mapping[int, KnownCounts] | None = NONE_MORE
+    ) -> _Nobody:
         coarser = recoded_schema(self.schema, changes)
         return _Nobody(coarser, self.relation, self.measure, self._parts)
 

@@ -12,6 +12,7 @@ import numpy as np
 from gibbous.core.exact import exact
 from gibbous.core.schema import Column
 from gibbous.structure.dyadic import PRICE, dyadic
+from gibbous.structure.smooth_law import smooth_law
 from gibbous.structure.stretches import stretches
 
 CELLS = 2**16  # of one column, cut finer
@@ -85,6 +86,11 @@ def finer_edges(
     return tuple(sorted(edges))
 
 
+Looks = Sequence[tuple[tuple[float, ...], np.ndarray, float]]
+"""Each cuts the cells that those before have shown: edges; noisy counts of the bins between and, at the end,
+of the upper bound alone; standard deviation of the noise of one, of the first two the same."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Steps:
     """The law of one column, found from noisy counts.
@@ -92,10 +98,12 @@ class Steps:
     Attributes:
         edges: increasing, (steps,): the last step is the upper bound alone.
         counts: rows of each step, the noise taken out, float64 (steps,), >= 0.
+        looks: what was counted.
     """
 
     edges: tuple[float, ...]
     counts: np.ndarray
+    looks: Looks
 
 
 def rows_of(
@@ -120,11 +128,6 @@ def rows_of(
     }
 
 
-Looks = Sequence[tuple[tuple[float, ...], np.ndarray, float]]
-"""Each cuts the cells that those before have shown: edges; noisy counts of the bins between and, at the end,
-of the upper bound alone; standard deviation of the noise of one, of the first two the same."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
     """What looks have shown of one column: cells in a row, the last of which is the upper bound alone.
@@ -132,20 +135,18 @@ class Cells:
     Attributes:
         edges: increasing, (cells,).
         mass: rows of each, the noise taken out, float64 (cells,), >= 0.
-        counts: noisy counts of the last look, float64 (cells,).
         ends: places of cells that begin a step, whatever the masses beside them.
     """
 
     edges: tuple[float, ...]
     mass: np.ndarray
-    counts: np.ndarray
     ends: np.ndarray
 
 
-def next_edges(column: Column, looks: Looks, rows: tuple[float, float]) -> tuple[float, ...]:
+def next_edges(column: Column, looks: Looks) -> tuple[float, ...]:
     """Where the next look cuts: clear cells finer."""
-    shown = _cells(column, looks, rows)
-    return finer_edges(column, shown.edges, shown.counts, looks[-1][2], PARTS[len(looks) - 1])
+    edges, counts, sigma = looks[-1]
+    return finer_edges(column, edges, counts, sigma, PARTS[len(looks) - 1])
 
 
 def _cells(column: Column, looks: Looks, rows: tuple[float, float] | None) -> Cells:
@@ -156,11 +157,29 @@ def _cells(column: Column, looks: Looks, rows: tuple[float, float] | None) -> Ce
         sizes = np.diff(starts, append=len(looks[1][1]))
         again = np.add.reduceat(looks[1][1], starts)
         counts = (counts + again / sizes) / (1 + 1 / sizes)
-    mass = stretches(counts, sigma, measure_of(column, edges), rows=rows)
-    shown = Cells(edges, mass, counts, np.arange(len(edges)))
+    other = None if rows is None else _smooth(column, edges, counts, sigma, rows)
+    mass = stretches(counts, sigma, measure_of(column, edges), rows=rows, other=other)
+    shown = Cells(edges, mass, np.arange(len(edges)))
     for place, (fine, parts, noise) in enumerate(looks[1:]):
         shown = _cut(shown, fine, parts, noise, first=not place)
     return shown
+
+
+def _smooth(
+    column: Column,
+    edges: tuple[float, ...],
+    counts: np.ndarray,
+    sigma: float,
+    rows: tuple[float, float],
+) -> tuple[np.ndarray, float]:
+    """The smooth law of narrow bins, and its gain. Bins of a bound or 0 alone are no part of it."""
+    values, ends = _values(column, edges), np.array(counted_edges(column, edges), dtype=np.float64)
+    alone = np.zeros(len(counts), dtype=bool)
+    if column.kind != "date" and values.max() > 1:
+        alone[:-1] = (values == 1) & np.isin(ends[:-2], (0.0, ends[0]))
+        alone[-2:] |= np.append(values[-1] == 1, True)
+    first = None if column.kind == "date" else _first(column, ends)
+    return smooth_law(counts, sigma, ends, rows, alone=alone, first=first)
 
 
 def rises_of(edges: Sequence[float], mass: np.ndarray) -> np.ndarray:
@@ -209,7 +228,7 @@ def _cut(
         else:
             inside[held] = _shape(parts[held], mass, sigma, float(rises[place]))
     marks = np.union1d(starts[before.ends], np.concatenate((starts[cut], ends[cut])))
-    return Cells(fine, inside, parts, marks[marks < len(parts)])
+    return Cells(fine, inside, marks[marks < len(parts)])
 
 
 def _shape(parts: np.ndarray, mass: float, sigma: float, rise: float) -> np.ndarray:
@@ -244,7 +263,7 @@ def finer_steps(column: Column, looks: Looks, rows: tuple[float, float] | None =
             steps |= {low: 0.0} | {single: held}
             if (above := math.nextafter(single, math.inf)) < lows[place + 1]:
                 steps[above] = 0.0
-    return Steps(tuple(steps), np.array(list(steps.values())))
+    return Steps(tuple(steps), np.array(list(steps.values())), looks)
 
 
 def _single(ends: Sequence[float], counts: np.ndarray, place: int, sigma: float) -> float | None:
@@ -300,10 +319,15 @@ def measure_of(column: Column, narrow: Sequence[float]) -> np.ndarray:
     if column.kind == "date" or (unit_of(column) == 1 and high - low <= VALUES):
         sizes = np.diff(ends)
     else:
-        size = max(high, -low) / DECADES if low <= 0 <= high else min(abs(low), abs(high))
-        first = 1.0 if column.integer else size
-        sizes = np.diff(np.sign(ends) * np.log1p(np.abs(ends) / first))
+        sizes = np.diff(np.sign(ends) * np.log1p(np.abs(ends) / _first(column, ends)))
     return np.asarray(np.maximum(sizes, _THIN * sizes.max()))
+
+
+def _first(column: Column, ends: np.ndarray) -> float:
+    """The number from which on a logarithm counts."""
+    low, high = float(ends[0]), float(ends[-2])
+    far = max(high, -low) / DECADES if low <= 0 <= high else min(abs(low), abs(high))
+    return 1.0 if column.integer else far
 
 
 def _values(column: Column, narrow: tuple[float, ...]) -> np.ndarray:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from gibbous.core.column import Column
 from gibbous.core.tables import KnownCounts
+from gibbous.structure.fine_bins import Looks
 from gibbous.structure.smoothing import Component, Components, centered
 
 
@@ -29,6 +30,41 @@ def counts_of_levels(column: Column, kept: Mapping[str, int], sigma: float) -> K
     if column.other is None:
         variances[[0, len(column.levels) - 1] if type(column.levels[0]) is int else [0]] = np.inf
     return KnownCounts(values, variances)
+
+
+def counts_of_bins(looks: Looks, edges: Sequence[float], size: int) -> KnownCounts | None:
+    """What looks have counted of bins between edges, which are ends of their cells; None where they are not.
+
+    A cell's own count and the sum of those of its parts are averaged by their variances, from the finest
+    look up; where an edge divides a cell, only its parts count. No count is in two bins, so their errors are
+    independent.
+
+    Args:
+        looks: each cuts the cells of the one before, and counts all of them.
+        edges: of the bins, (bins + 1,); the last closes the last bin.
+        size: codes of the column; what is not a bin, as missing, was not counted.
+    """
+    cuts = np.array(edges[:-1], dtype=np.float64)
+    ends = np.array(looks[-1][0], dtype=np.float64)
+    if not np.isin(cuts, ends).all():
+        return None
+    found, variances = np.zeros(len(ends)), np.full(len(ends), np.inf)
+    for own, counts, sigma in reversed(looks):
+        cells = np.array(own, dtype=np.float64)
+        coarser = np.union1d(cells, cuts)
+        starts = np.searchsorted(ends, coarser)
+        found, variances = np.add.reduceat(found, starts), np.add.reduceat(variances, starts)
+        at = np.searchsorted(coarser, cells)
+        whole = np.diff(at, append=len(coarser)) == 1
+        at, weight = at[whole], 1 / variances[at[whole]]
+        found[at] = (weight * found[at] + counts[whole] / sigma**2) / (weight + 1 / sigma**2)
+        variances[at] = 1 / (weight + 1 / sigma**2)
+        ends = coarser
+    starts = np.searchsorted(ends, cuts)
+    values, spread = np.zeros(size), np.full(size, np.inf)
+    values[: len(cuts)] = np.add.reduceat(found, starts)
+    spread[: len(cuts)] = np.add.reduceat(variances, starts)
+    return KnownCounts(values, spread)
 
 
 def with_known_counts(before: Components, known: Mapping[int, KnownCounts]) -> Components:

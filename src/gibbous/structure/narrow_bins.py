@@ -25,6 +25,9 @@ UNITS = 10**7  # weights of all steps of a column together, about
 SINGLE, EQUAL, DECADE = 1 / 8, 1 / 16, 1 / 50
 """Of the wanted number of narrow bins, where they are cut finer afterwards: single values at most, equal
 bins, and bins in equal ratios for each power of ten."""
+TAIL, FEW = 0.4, 8
+"""A bin is cut that holds so much of the distances of all rows from the middle one, and so many times its part of
+the rows: a mean hangs on it."""
 LEAST = 4  # bins, of which one may be a single value that many rows have
 
 
@@ -152,7 +155,8 @@ def merged_edges(
     """Bins of about equal noisy mass, and the law inside of them: functions of noisy counts alone.
 
     A narrow bin that alone has the mass of a bin becomes one, up to a quarter of all; the stretches
-    between such bins are cut into bins of about equal mass.
+    between such bins are cut into bins of about equal mass. A bin on which much of the mean hangs is cut, and
+    there are fewer others, where its parts clearly hold rows.
 
     Args:
         narrow: edges of the narrow bins.
@@ -168,12 +172,41 @@ def merged_edges(
     capped = len(counts) == len(narrow)
     joined = np.append(counts[:-2], counts[-2:].sum()) if capped else counts
     edges = _cut(narrow, joined, sigma, bins, smooth=smooth and within)
+    for wanted in range(bins, bins - bins // LEAST - 1, -1):
+        few = _cut(narrow, joined, sigma, wanted, smooth=smooth and within)
+        tailed = _tails(narrow, joined, sigma, few)
+        if len(tailed) <= bins + 1:
+            edges = tailed
+            break
     steps = (*narrow, narrow[-1]) if capped else narrow
     if not within:
         return Edges(edges, "discovered")
     noise = float(f"{UNITS * sigma / max(1.0, float(counts.sum())):.6g}")
     shares = counts / max(1.0, float(counts.sum())) if smooth else narrow_shares(counts, sigma)
     return Edges(edges, "discovered", Within(steps, _weights(edges, steps, shares), noise))
+
+
+def _tails(
+    narrow: Sequence[float], counts: np.ndarray, sigma: float, edges: tuple[float, ...]
+) -> tuple[float, ...]:
+    """The same bins, of which those of few large numbers are cut where their parts clearly hold rows."""
+    ends, held = np.array(narrow, dtype=np.float64), np.maximum(counts, 0.0)
+    numbers = (ends[:-1] + ends[1:]) / 2
+    middle = numbers[np.searchsorted(np.cumsum(held), held.sum() / 2)]
+    far = held * np.abs(numbers - middle)
+    far /= max(float(far.sum()), 1e-300)
+    starts = np.searchsorted(ends, np.array(edges, dtype=np.float64)).tolist()
+    cuts = set(edges)
+    for first, last in zip(starts, starts[1:], strict=False):
+        share, before = float(far[first:last].sum()), first
+        many = share <= FEW * float(held[first:last].sum()) / max(float(held.sum()), 1e-300)
+        parts = 1 if many else 1 + int(share / TAIL)
+        for edge in quantile_edges(narrow[first : last + 1], far[first:last], parts)[1:-1]:
+            place = int(np.searchsorted(ends, edge))
+            if min(held[before:place].sum(), held[place:last].sum()) >= CLEARLY * sigma:
+                cuts.add(edge)
+                before = place
+    return tuple(sorted(cuts))
 
 
 def redrawn_weights(column: Column, normal: np.ndarray) -> tuple[int, ...]:

@@ -26,6 +26,7 @@ def stretches(
     measure: np.ndarray | None = None,
     price: float | None = None,
     rows: tuple[float, float] | None = None,
+    other: tuple[np.ndarray, float] | None = None,
 ) -> np.ndarray:
     """The least squares guess under a price for each stretch: empty, even, or fading to one side.
 
@@ -43,6 +44,7 @@ def stretches(
         price: of one stretch with rows, in squared standard deviations; None takes what noise alone
             seldom reaches in so many cells.
         rows: how many rows there are, and the standard deviation of that; None: their sum.
+        other: another guess, and its gain: taken where it gains more than the best stretches.
     Returns:
         float64 (cells,), >= 0.
     Source:
@@ -60,6 +62,8 @@ def stretches(
     even: np.ndarray = max(total, 0.0) * weight / weight.sum()
     if float(even @ (2 * counts - even)) / sigma**2 >= gain:
         return even  # nothing stands out of it clearly enough
+    if other is not None and other[1] > gain:
+        return other[0]
     pieces = _without_islands(pieces, sigma, 2 * PRICE + 2 * math.log(len(counts)))
     shown = np.concatenate(pieces)
     left = total - float(shown.sum())
