@@ -26,8 +26,8 @@ SINGLE, EQUAL, DECADE = 1 / 8, 1 / 16, 1 / 50
 """Of the wanted number of narrow bins, where they are cut finer afterwards: single values at most, equal
 bins, and bins in equal ratios for each power of ten."""
 TAIL, FEW = 0.4, 8
-"""A bin is cut that holds so much of the distances of all rows from the middle one, and so many times its part of
-the rows: a mean hangs on it."""
+"""A bin is cut that holds so much of the distances of all rows from the middle one, and so many times its
+part of the rows: a mean hangs on it."""
 LEAST = 4  # bins, of which one may be a single value that many rows have
 
 

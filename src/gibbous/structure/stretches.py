@@ -71,13 +71,7 @@ def stretches(
     cells = [float(one.sum()) ** 2 / max(float(one @ one), 1e-300) for one in pieces]
     noise = math.hypot(error, sigma * math.sqrt(sum(cells)))
     if left < 0 and rows is not None:
-        each = left * (sigma / noise) ** 2
-        return np.concatenate(
-            [
-                one * max(0.0, 1 + each * own / max(float(one.sum()), 1e-300))
-                for one, own in zip(pieces, cells, strict=True)
-            ]
-        )
+        return np.concatenate(_fewer(pieces, cells, left * (sigma / noise) ** 2))
     kept = max(0.0, 1 - (noise / left) ** 2) if left > 0 else 0.0
     # Where one cell is about all that is shown, it says nothing of the others.
     far = FAR if left <= float(shown.sum() - shown.max()) else 0.0
@@ -100,6 +94,12 @@ def _without_islands(pieces: list[np.ndarray], sigma: float, least: float) -> li
             if beside < NEAR * sigma and gains[place] < least:
                 found[place] = np.zeros(len(pieces[place]))
     return found
+
+
+def _fewer(pieces: list[np.ndarray], cells: list[float], each: float) -> list[np.ndarray]:
+    """The same with fewer rows: of a stretch `each` (negative) for every cell that it is known as well as."""
+    known = zip(pieces, cells, strict=True)
+    return [one * max(0.0, 1 + each * own / max(float(one.sum()), 1e-300)) for one, own in known]
 
 
 def _distances(shown: np.ndarray) -> np.ndarray:
