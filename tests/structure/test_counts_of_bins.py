@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -84,9 +85,9 @@ def test_a_bin_on_which_the_mean_hangs_is_cut_where_rows_are_clear() -> None:
     edges, counts = (*map(float, range(100)), 1_000.0), np.zeros(100)
     counts[:20], counts[30:46], counts[99] = 400.0, 106.25, 300.0
 
-    found = merged_edges(edges, counts, 20.0, 16, within=True, smooth=True).edges
-    hidden = merged_edges(edges, counts, 150.0, 16, within=True, smooth=True).edges
-    few = merged_edges(edges, counts, 20.0, 3, within=True, smooth=True).edges
+    found = merged_edges(edges, counts, 20.0, 16, within=True).edges
+    hidden = merged_edges(edges, counts, 150.0, 16, within=True).edges
+    few = merged_edges(edges, counts, 20.0, 3, within=True).edges
 
     assert found[-2] >= 46
     assert len(found) <= 17
@@ -97,10 +98,21 @@ def test_a_bin_on_which_the_mean_hangs_is_cut_where_rows_are_clear() -> None:
 def test_bins_of_a_column_without_far_rows_are_of_equal_mass() -> None:
     edges, counts = tuple(map(float, range(65))), np.full(64, 100.0)
 
-    found = merged_edges(edges, counts, 1.0, 16, within=True, smooth=True).edges
+    found = merged_edges(edges, counts, 1.0, 16, within=True).edges
 
     assert found == tuple(4.0 * step for step in range(17))
     assert TAIL > 2 / 16  # of such a column, the last bin holds less
+
+
+@pytest.mark.parametrize("counts", [[0.0] * 6, [100.0, 0, 0, 0, 50, 3], [1e12, 0, 0, 0, 0, 1e12]])
+def test_bounds_as_far_as_floats_go_are_no_error(counts: list[float]) -> None:
+    edges = (-1.7e308, -1e308, 0.0, 1e300, 1e308, 1.7e308)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = merged_edges(edges, np.array(counts), 1.0, 16, within=True).edges
+
+    assert (found[0], found[-1]) == (edges[0], edges[-1])
 
 
 def test_few_bins_of_a_skewed_column_are_of_equal_mass() -> None:
@@ -108,6 +120,6 @@ def test_few_bins_of_a_skewed_column_are_of_equal_mass() -> None:
     edges = (0.0, *np.exp(np.linspace(-3, 3, 61)).tolist())
     counts = 10_000 * np.diff(ndtr(np.log(np.maximum(edges, 1e-9))))
 
-    found = merged_edges(edges, counts, 20.0, 8, within=True, smooth=True).edges
+    found = merged_edges(edges, counts, 20.0, 8, within=True).edges
 
     assert found[1:-1] == pytest.approx(np.exp(ndtri(np.arange(1, 8) / 8)), rel=0.1)

@@ -174,7 +174,7 @@ class PaidBins:
         steps = bought_steps(curator, split.edges, split.looks)
         sigma, within = split.looks[0].sigma, self.within == "paid"
         bins = {
-            j: merged_edges(one.edges, one.counts, sigma, self.bins, within=within, smooth=True)
+            j: merged_edges(one.edges, one.counts, sigma, self.bins, within=within)
             for j, one in steps.items()
         }
         merged: dict[int, Change] = {**bins}

@@ -14,7 +14,6 @@ from gibbous.core.recode import Edges
 from gibbous.core.schema import Column, Within
 from gibbous.structure.bin_counts import equal_edges, quantile_edges
 from gibbous.structure.fine_bins import DECADES, just_above, just_below, measure_of
-from gibbous.structure.smoothing import denoised
 from gibbous.structure.stretches import stretches
 
 Grid = Literal["auto", "equal", "log", "schema"]
@@ -104,39 +103,6 @@ def _on_places(column: Column, cuts: Sequence[float], low: float, high: float) -
     return tuple(cut for cut in kept if cut < high)
 
 
-def narrow_shares(counts: np.ndarray, sigma: float) -> np.ndarray:
-    """Shares of narrow bins with the noise taken out, > 0: neighbors are alike until counts say otherwise."""
-    rows = max(1.0, float(counts.sum()))
-    even = np.full(len(counts), rows / len(counts))
-    cells = denoised(counts, sigma, [halved(counts, sigma, rows), even])
-    shares: np.ndarray = cells / cells.sum()
-    return shares
-
-
-def halved(counts: np.ndarray, sigma: float, rows: float) -> np.ndarray:
-    """Rows > 0 divided over narrow bins by halves: evenly, unless two halves differ clearly.
-
-    A smooth guess, float64 (narrow bins,), >= 0, that keeps jumps and long flat tails.
-    """
-    out = np.zeros(len(counts))
-    open_ = [(0, len(counts), rows)]
-    while open_:
-        first, last, mass = open_.pop()
-        if last - first == 1 or mass <= 0:
-            out[first:last] = mass / (last - first)
-            continue
-        middle = (first + last) // 2
-        share = (middle - first) / (last - first)
-        low, high = float(counts[first:middle].sum()), float(counts[middle:last].sum())
-        # Of the difference from an even division, under noise alone.
-        spread = sigma * math.sqrt((last - first) * share * (1 - share))
-        if abs(low - share * (low + high)) >= CLEARLY * spread:
-            low, high = max(low, 0.0), max(high, 0.0)
-            share = low / (low + high) if low + high > 0 else share
-        open_ += [(first, middle, mass * share), (middle, last, mass * (1 - share))]
-    return out
-
-
 def widest_edges(column: Column, narrow: tuple[float, ...], bins: int) -> Edges:
     """As many bins as merging may leave, for a plan: their places do not matter."""
     most = max(1, min(bins, len(narrow) - 1))
@@ -150,9 +116,8 @@ def merged_edges(
     bins: int,
     *,
     within: bool,
-    smooth: bool = False,
 ) -> Edges:
-    """Bins of about equal noisy mass, and the law inside of them: functions of noisy counts alone.
+    """Bins of about equal mass, and the law inside of them: functions of noisy counts alone.
 
     A narrow bin that alone has the mass of a bin becomes one, up to a quarter of all; the stretches
     between such bins are cut into bins of about equal mass. A bin on which much of the mean hangs is cut, and
@@ -160,30 +125,29 @@ def merged_edges(
 
     Args:
         narrow: edges of the narrow bins.
-        counts: noisy number of records in each, float64 (narrow bins,); one more at the end is that of
-            the upper bound alone.
+        counts: records in each, the noise taken out, float64 (narrow bins,), >= 0; one more at the end is
+            that of the upper bound alone.
         sigma: standard deviation of the noise of one count, > 0.
         bins: wanted, >= 1; fewer where quantiles fall into one narrow bin.
         within: whether output numbers follow the narrow bins; evenly spread otherwise.
-        smooth: whether the noise was taken out of the counts.
     Returns:
         Bins marked as discovered.
     """
     capped = len(counts) == len(narrow)
     joined = np.append(counts[:-2], counts[-2:].sum()) if capped else counts
-    edges = _cut(narrow, joined, sigma, bins, smooth=smooth and within)
+    edges = _cut(narrow, joined, sigma, bins, within=within)
     for wanted in range(bins, bins - bins // LEAST - 1, -1):
-        few = _cut(narrow, joined, sigma, wanted, smooth=smooth and within)
+        few = _cut(narrow, joined, sigma, wanted, within=within)
         tailed = _tails(narrow, joined, sigma, few)
         if len(tailed) <= bins + 1:
             edges = tailed
             break
-    steps = (*narrow, narrow[-1]) if capped else narrow
     if not within:
         return Edges(edges, "discovered")
-    noise = float(f"{UNITS * sigma / max(1.0, float(counts.sum())):.6g}")
-    shares = counts / max(1.0, float(counts.sum())) if smooth else narrow_shares(counts, sigma)
-    return Edges(edges, "discovered", Within(steps, _weights(edges, steps, shares), noise))
+    steps = (*narrow, narrow[-1]) if capped else narrow
+    rows = max(1.0, float(counts.sum()))
+    noise = float(f"{UNITS * sigma / rows:.6g}")
+    return Edges(edges, "discovered", Within(steps, _weights(edges, steps, counts / rows), noise))
 
 
 def _tails(
@@ -191,7 +155,7 @@ def _tails(
 ) -> tuple[float, ...]:
     """The same bins, of which those of few large numbers are cut where their parts clearly hold rows."""
     ends, held = np.array(narrow, dtype=np.float64), np.maximum(counts, 0.0)
-    numbers = (ends[:-1] + ends[1:]) / 2
+    numbers = (ends[:-1] / 4 + ends[1:] / 4) / np.abs(ends).max()
     middle = numbers[np.searchsorted(np.cumsum(held), held.sum() / 2)]
     far = held * np.abs(numbers - middle)
     far /= max(float(far.sum()), 1e-300)
@@ -233,9 +197,9 @@ def _weights(edges: Sequence[float], steps: Sequence[float], shares: np.ndarray)
 
 
 def _cut(
-    edges: Sequence[float], counts: np.ndarray, sigma: float, bins: int, *, smooth: bool
+    edges: Sequence[float], counts: np.ndarray, sigma: float, bins: int, *, within: bool
 ) -> tuple[float, ...]:
-    """Cut points of merged bins; `smooth`: a law inside of them says where there are none."""
+    """Cut points of merged bins; `within`: a law inside of them says where there are none."""
     rows = max(1.0, float(counts.sum()))
     clear = np.flatnonzero(counts >= max(rows / bins, CLEARLY * sigma))
     alone: list[int] = clear.tolist() if bins >= LEAST else []
@@ -247,7 +211,7 @@ def _cut(
     cuts = {edges[end] for end in ends}
     for (a, b), own in zip(free, mass, strict=True):
         beside = [end for end, by in ((a, a - 1), (b, b)) if by in heavy and edges[by] != 0]
-        if smooth and own <= 0 and beside:
+        if within and own <= 0 and beside:
             # Its rows would be noise, far away; but beside 0, where a tail may hide.
             cuts.discard(edges[beside[0]])
             continue
