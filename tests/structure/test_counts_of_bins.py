@@ -55,6 +55,7 @@ def test_bins_of_whole_cells_are_those_of_least_squares() -> None:
     assert np.isinf(found.variances[3:]).all()  # missing was not counted
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("stated", [1.0, 0.5])
 def test_the_stated_variances_are_those_of_repeated_noise(stated: float) -> None:
     """Edges divide cells of the first look and of the second. Half the variance would be seen."""

@@ -11,7 +11,7 @@ BENDS = tuple(10.0**power for power in range(5, -3, -1))
 FREE = 13.8  # price of the three numbers of a parabola, that no bending is charged for
 CLEAR = 3.0  # standard deviations of the noise, from which on a value alone holds what was counted
 FEWEST = 6  # cells of a smooth law
-WIDE = 64  # cells of a linear scale are at least this part of its range
+MOST = 64  # cells of a linear scale: narrower ones are added up; of a logarithm where there are twice as many
 STEEP = (1.5, 2.5)
 """Where the last cells show nothing, the logarithm of a density falls at least so by that of the number (of
 densities on the logarithm, and on numbers): the mean then hangs on what is shown."""
@@ -93,13 +93,12 @@ def _scale(
     far = max(float(np.abs(ends).max()), 1e-300)
     way = ends / far if first is None else np.sign(ends) * np.log1p(np.abs(ends) / first)
     sizes = np.maximum(np.diff(way), 1e-4 * np.diff(way).max())[at]
-    starts = [0]
-    if first is None:
-        for cell, reached in enumerate(np.cumsum(sizes)[:-1].tolist(), start=1):
-            if reached - float(sizes[: starts[-1]].sum()) >= sizes.sum() / WIDE:
-                starts.append(cell)
-    else:
-        starts = list(range(len(at)))
+    starts, begun = [0], 0.0
+    least = float(sizes.sum()) / MOST if first is None or len(at) > 2 * MOST else 0.0
+    for cell, reached in enumerate(np.cumsum(sizes)[:-1].tolist(), start=1):
+        if reached - begun >= least:
+            starts.append(cell)
+            begun = reached
     widths = np.add.reduceat(sizes, starts)
     middles = (ends[:-1] / far / 2 + ends[1:] / far / 2)[at]
     logs = np.log(np.maximum(np.abs(np.add.reduceat(middles * sizes, starts) / widths), 1e-9))
