@@ -18,7 +18,7 @@ from gibbous.core.codes import Codes
 from gibbous.core.errors import GibbousError, PrivacyRefused, SchemaMismatch, UsageError
 from gibbous.core.params import as_json
 from gibbous.core.schema import Column, Impossible, Schema, Unit
-from gibbous.core.tables import Tables
+from gibbous.core.tables import KnownCounts, Tables
 from gibbous.disintegrate.records import LocalEngine
 from gibbous.encode.encode import encode
 from gibbous.mechanisms import paid_bins
@@ -239,6 +239,25 @@ def test_cut_points_of_raw_counts_are_seen_by_the_blind_run(
             return digest_of(run(one, 300, seed)[0])
 
     assert (blind(1) == blind(40)) == (look is None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("raw", [False, True])
+def test_what_is_known_of_bins_came_through_noise(monkeypatch: Any, raw: bool) -> None:
+    """The saboteur: the method inside is told what the records have in each bin."""
+
+    def blind(seed: int) -> str:
+        def told(looks: Any, edges: Any, size: int) -> KnownCounts:
+            counts = np.histogram(skewed(300, seed)[2], np.array(edges))[0]
+            return KnownCounts(counts.astype(np.float64), np.ones(size))
+
+        if raw:
+            monkeypatch.setattr(paid_bins, "counts_of_bins", told)
+        with blinded():
+            inside = gb.AdaptiveGibbs(epsilon=5, delta=1e-6)
+            return digest_of(run(PaidBins(inside, bins=4, columns=("stay",)), 300, seed)[0])
+
+    assert (blind(1) == blind(40)) == (not raw)
 
 
 @pytest.mark.slow
