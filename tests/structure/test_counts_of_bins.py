@@ -14,7 +14,7 @@ from gibbous.structure.fine_bins import Looks
 from gibbous.structure.known_counts import counts_of_bins
 from gibbous.structure.narrow_bins import TAIL, merged_edges
 
-ALPHA = 1e-6
+ALPHA = 1e-6  # level of each test of a sum of squares
 COARSE = (0.0, 4.0, 8.0, 16.0, 20.0)
 FINE = (0.0, 1.0, 2.0, 3.0, 4.0, 8.0, 10.0, 12.0, 14.0, 16.0, 20.0)
 FINEST = (0.0, 1.0, 2.0, 2.5, 3.0, 4.0, 8.0, 10.0, 12.0, 14.0, 16.0, 20.0)
@@ -58,7 +58,7 @@ def test_bins_of_whole_cells_are_those_of_least_squares() -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("stated", [1.0, 0.5])
 def test_the_stated_variances_are_those_of_repeated_noise(stated: float) -> None:
-    """Edges divide cells of the first look and of the second. Half the variance would be seen."""
+    """Edges divide cells of two looks. Level 1e-6 for each of four bins; half the variance would be seen."""
     rng, cuts = np.random.default_rng(2), (0.0, 2.5, 10.0, 14.0, 20.5)
     exact = counts_of_bins(looks_of(), cuts, 4)
     assert exact is not None
