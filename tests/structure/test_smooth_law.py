@@ -103,6 +103,17 @@ def test_the_evidence_is_the_integral_over_all_laws() -> None:
     assert weights.std() / weights.mean() / np.sqrt(weights.size) < 0.05
 
 
+@pytest.mark.parametrize("first", [None, 1.0])
+def test_a_density_falls_towards_far_bounds_and_not_towards_zero(first: float | None) -> None:
+    """Few numbers are near -40 or 0; the upper bound is 0, and the last cell ends just above it."""
+    ends = np.append(np.arange(-40.0, 0.0), 1e-9)
+    counts = 500 * np.exp(-(((ends[:-1] + 20) / 4) ** 2)) + np.random.default_rng(1).normal(size=40)
+
+    found = _scale(counts, 10.0, ends, np.arange(40), first, dates=False)
+
+    assert [np.flatnonzero(slope).tolist() for slope, _ in found.slopes] == [[0, 1]]
+
+
 @pytest.mark.slow
 def test_a_few_rows_over_decades_have_about_their_mean() -> None:
     """600 of 20,000 rows are log-normal, the others 0; no bin of them stands out of the noise by much.

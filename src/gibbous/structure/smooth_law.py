@@ -105,10 +105,13 @@ def _scale(
     cells = np.diff([*starts, len(at)])
     added = np.add.reduceat(counts[at], starts)
     slopes = []
-    for edge, near, last in ((-1, -2, slice(-3, None)), (0, 1, slice(0, 3))):
+    sides = ((-1, -2, slice(-3, None)),) * bool(ends[-2] > 0) + ((0, 1, slice(0, 3)),) * bool(
+        ends[0] < 0
+    )
+    for edge, near, last in sides:
         outer = float(abs(ends[edge])) / far
         hidden = added[last].sum() < CLEAR * sigma * float(np.sqrt(cells[last].sum()))
-        if dates or not outer or not hidden or (edge == 0 and ends[0] >= 0) or len(widths) < FEWEST:
+        if dates or not hidden or len(widths) < FEWEST:
             continue
         slope, step = np.zeros(len(widths)), float(widths[edge] + widths[near]) / 2
         slope[[edge, near]] = np.array([1.0, -1.0]) * (1.0 if first is not None else outer) / step
