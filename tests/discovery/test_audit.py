@@ -1,9 +1,10 @@
 """What one person alone holds shows with at most the stated probability: 2,000 coupled runs, for two units.
 
 Neighbors are made from the sentence of the guarantee: the table, and the table with one more unit, whose
-other rows are the same. The unit alone holds a level, a bound, a kind, a form of days and places of a
-decimal; where its column is empty but for it, the least noise moves the rules. A bound of a frequency
-is exact (Clopper, Pearson), at level 1e-6; each saboteur is caught by the same comparison.
+other rows are the same. The unit alone holds a level, a bound, a kind, a form of days, places of a decimal
+and an amount of money, which a note says; where its column is empty but for it, the least noise moves the
+rules. A bound of a frequency is exact (Clopper, Pearson), at level 1e-6; each saboteur is caught by the
+same comparison.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ ROWS = 200
 UNITS = (Unit(), Unit("person", "id", 5))
 RHO = Fraction(1, 8)
 TAILS = Fraction(1, 1000)
-EMPTY = ("when", "amount", "mark", "stated")
+EMPTY = ("when", "amount", "mark", "price", "stated")
 
 
 def known_for(unit: Unit) -> Discovery:
-    names = ("code", "when", "amount", "mark", "stated", "usual")
+    names = ("code", "when", "amount", "mark", "price", "stated", "usual")
     kinds: dict[str, Any] = {"date": ("when",), "numeric": ("amount",)}
     kinds["bounds"] = {"stated": (0, 10)}
     return Discovery((*names, unit.column) if unit.column else names, unit, **kinds)
@@ -62,7 +63,8 @@ def table(unit: Unit, *, alone: bool) -> pl.DataFrame:
     )
     if alone:
         only = {"id": "x", "code": "only", "when": "31.12.1999", "amount": "900000.125"}
-        person = {**only, "mark": "2021-02-03", "stated": "900000.125", "usual": "0.0625"}
+        person = {**only, "mark": "2021-02-03", "price": "$1,234.50", "stated": "900000.125"}
+        person["usual"] = "0.0625"
         frame = pl.concat([frame, pl.DataFrame([person] * (8 if unit.column else 1))])
     return frame if unit.column else frame.drop("id")
 
@@ -134,6 +136,7 @@ EVENTS: Mapping[str, Callable[[Schema, float], bool]] = {
     "stated bounds": lambda s, _: s["stated"].edges != (0, 10),
     "decimals of a usual column": lambda s, _: getattr(column(s, "usual"), "decimals", 1) == 4,
     "a bound": lambda s, _: (getattr(column(s, "amount"), "edges", None) or [0])[0] == 300_000,
+    "a note": lambda s, _: getattr(column(s, "price"), "note", None) is not None,
     "a number of rows": lambda _, rows: rows > ROWS + 0.5,
 }
 
@@ -158,7 +161,7 @@ def violations(unit: Unit, runs: int = RUNS, **more: bool) -> list[str]:
 @pytest.mark.statistical
 @pytest.mark.parametrize("unit", UNITS, ids=["row", "person of 5 rows"])
 def test_no_fact_shows_one_person_more_often_than_the_claim_allows(unit: Unit) -> None:
-    """Nine events, five epsilons, both directions; at epsilon 0 by Pinsker's inequality."""
+    """Ten events, five epsilons, both directions; at epsilon 0 by Pinsker's inequality."""
     assert violations(unit) == []
 
 
@@ -172,7 +175,10 @@ def test_no_fact_shows_one_person_more_often_than_the_claim_allows(unit: Unit) -
         (("kinds again",), {"decimals between stated bounds", "a number of rows"}),
         (("bounds",), {"a bound"}),
         # A kind and a form show where bounds are found, too.
-        (("kinds", "bounds"), {"a form of days", "a kind", "decimals", "a bound"}),
+        (
+            ("kinds", "bounds"),
+            {"a form of days", "a kind", "decimals", "a bound", "a note"},
+        ),
     ],
 )
 def test_the_audit_of_facts_catches_what_nobody_paid_for(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gibbous.core.schema import Column
+from gibbous.structure.fine_bins import measure_of
 from gibbous.structure.narrow_bins import (
     merged_edges,
     narrow_edges,
@@ -140,3 +141,16 @@ def test_stretches_without_rows_join_the_bin_beside_them_but_not_that_of_zero() 
     # Beside many zeros a thin tail may hide in noise: the method is asked about it.
     zeros = np.array([2_000.0, *np.zeros(11)])
     assert merged_edges(edges, zeros, 10.0, 8, within=True).edges == (0, 1, 12)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("bounds", [(0.0, 5e-324), (0.0, 1e-320), (-1e-310, 0.0), (1e-323, 1.0)])
+def test_bounds_next_to_zero_are_cut_and_measured(bounds: tuple[float, float]) -> None:
+    """Numbers too small to be divided by 10,000, or to divide the others."""
+    column = Column("x", "numeric", edges=bounds)
+
+    edges = narrow_edges(column, "auto", 256)
+
+    assert (edges[0], edges[-1]) == bounds
+    assert np.isfinite(sizes := measure_of(column, edges)).all()
+    assert (sizes > 0).all()

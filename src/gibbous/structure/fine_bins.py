@@ -327,7 +327,12 @@ def _first(column: Column, ends: np.ndarray) -> float:
     """The number from which on a logarithm counts."""
     low, high = float(ends[0]), float(ends[-2])
     far = max(high, -low) / DECADES if low <= 0 <= high else min(abs(low), abs(high))
-    return 1.0 if column.integer else far
+    return 1.0 if column.integer else divisor(far, max(abs(low), abs(high)))
+
+
+def divisor(size: float, largest: float) -> float:
+    """The size, or the least by which the largest number can be divided."""
+    return max(size, largest * 1e-300, math.ulp(0.0))
 
 
 def _values(column: Column, narrow: tuple[float, ...]) -> np.ndarray:

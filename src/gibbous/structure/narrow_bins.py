@@ -13,7 +13,7 @@ from gibbous.core.exact import exact
 from gibbous.core.recode import Edges
 from gibbous.core.schema import Column, Within
 from gibbous.structure.bin_counts import equal_edges, quantile_edges
-from gibbous.structure.fine_bins import DECADES, just_above, just_below, measure_of
+from gibbous.structure.fine_bins import DECADES, divisor, just_above, just_below, measure_of
 from gibbous.structure.stretches import stretches
 
 Grid = Literal["auto", "equal", "log", "schema"]
@@ -55,8 +55,9 @@ def narrow_edges(column: Column, grid: Grid, bins: int) -> tuple[float, ...]:
 
 def _first_step(column: Column, low: float, high: float) -> float:
     """The size from which on a logarithm of distances from `low` counts."""
-    whole = column.integer or column.kind == "date"
-    return low if low > 0 and column.kind != "date" else 1.0 if whole else (high - low) / DECADES
+    if column.integer or column.kind == "date":
+        return low if low > 0 and column.kind != "date" else 1.0
+    return divisor(low if low > 0 else (high - low) / DECADES, high)
 
 
 def _log_cuts(column: Column, low: float, high: float, bins: int) -> tuple[float, ...]:
