@@ -40,13 +40,17 @@ def records(rows: int, seed: int) -> pl.DataFrame:
         return np.asarray(norm.cdf(near()))
 
     zero, coded = draw.random(rows) < 0.9, draw.random(rows) < 0.005
-    humps = np.where(share() < 0.3, 20 + 4 * draw.normal(size=rows), 70 + 8 * draw.normal(size=rows))
+    humps = np.where(
+        share() < 0.3, 20 + 4 * draw.normal(size=rows), 70 + 8 * draw.normal(size=rows)
+    )
     columns = {
         "pareto": np.minimum(np.floor(100 * (1 - share()) ** (-1 / 1.6)), 1e6),
         "logn2": np.round(np.minimum(np.exp(5 + 2 * near()), 1e7), 2),
         "expo": np.round(-np.log(1 - share()) * 30, 1),
         "negbin": nbinom.ppf(share(), 0.25, 0.12),
-        "rare": np.where(draw.random(rows) < 0.97, 0, np.minimum(np.floor(np.exp(8 + near())), 1e6)),
+        "rare": np.where(
+            draw.random(rows) < 0.97, 0, np.minimum(np.floor(np.exp(8 + near())), 1e6)
+        ),
         "cap": np.where(coded, 99_999, np.where(zero, 0, np.floor(3000 + 1500 * near()).clip(0))),
         "normal": np.round(100 + 15 * near(), 1),
         "flat": np.floor(1000 * share()),
@@ -84,7 +88,9 @@ def main() -> None:
     error = np.sqrt(np.mean([(one.estimate - truth) ** 2 for one in found], axis=0))
     half = np.median([one.high - one.low for one in found], axis=0) / 2 / error
     for name, many, wide, off in zip(BOUNDS, held.sum(axis=0), half, error / truth, strict=True):
-        print(f"{name:8} held {many} of {releases}; half width {wide:.1f}; error {off:.1%} of the mean")
+        print(
+            f"{name:8} held {many} of {releases}; half width {wide:.1f}; error {off:.1%} of the mean"
+        )
     print(f"held {held.sum()} of {held.size}")
 
 

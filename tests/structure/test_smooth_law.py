@@ -132,6 +132,34 @@ def test_a_few_rows_over_decades_have_about_their_mean() -> None:
     assert np.mean(np.array(errors) < 0.16) >= 0.3
 
 
+@pytest.mark.parametrize("far", [1e6, 1e8])
+def test_parts_of_a_row_next_to_far_bounds_are_none(far: float) -> None:
+    """Where less than one row is left, nothing is: a tenth of one at 10^8 would be a mean of its own."""
+    column = Column("x", "numeric", edges=(0, int(far)), integer=True)
+    rng = np.random.default_rng(4)
+    numbers = np.minimum(np.floor(100 * rng.random(6_000) ** (-1 / 1.6)), far)
+
+    for _ in range(5):
+        found = law(column, numbers, rng)
+
+        assert found.counts.sum() == pytest.approx(6_000, rel=0.1)
+        last = np.flatnonzero(found.counts)[-1]
+        assert found.edges[last] < far / 3
+
+
+@pytest.mark.slow
+def test_few_amounts_in_far_bounds_are_not_even_in_them() -> None:
+    """Most of them in one cell of a linear scale, which a logarithm divides."""
+    column = Column("x", "numeric", edges=(0, 10**8), integer=True)
+    rng = np.random.default_rng(2)
+    paid = rng.random(6_000) < 0.03
+    numbers = np.where(paid, np.floor(np.exp(8 + rng.normal(size=6_000))), 0.0)
+
+    means = [mean(law(column, numbers, rng)) / numbers.mean() for _ in range(12)]
+
+    assert max(means) < 6
+
+
 def test_a_smooth_law_leaves_jumps_to_stretches() -> None:
     """Numbers that end within their bounds, far above the noise: no parabola says where."""
     rng = np.random.default_rng(2)

@@ -17,6 +17,7 @@ STEEP = (1.5, 2.5)
 densities on the logarithm, and on numbers): the mean then hangs on what is shown."""
 HARD = 50.0  # price of the square of a slope above that
 SMALL = 0.3  # price of the mean logarithm of a number: with no evidence, numbers are small
+CRUDE = 0.5  # of the rows, for one cell of a linear scale that holds several narrow ones
 STEPS, ENOUGH = 40, 1e-4  # of Newton's method; nats of the last one
 LARGEST = 40.0  # of a logarithm
 
@@ -70,6 +71,12 @@ def smooth_law(
         if len(scale.counts) < FEWEST or not np.isfinite(scale.widths).all():
             continue
         mass, gain = _best(scale, sigma, left, error)
+        if (
+            linear
+            and first is not None
+            and mass[scale.cells > 1].max(initial=0.0) > CRUDE * mass.sum()
+        ):
+            continue  # most rows are even in one cell, of which narrow ones on a logarithm say more
         parts = np.repeat(mass / scale.widths, scale.cells) * scale.sizes
         # Of what adding up narrow cells hides, even parts explain some, too.
         narrow = float(parts @ (2 * counts[at] - parts)) / sigma**2
