@@ -13,7 +13,7 @@ from gibbous.core.exact import exact
 from gibbous.core.schema import Column
 from gibbous.structure.dyadic import PRICE, dyadic
 from gibbous.structure.smooth_law import smooth_law
-from gibbous.structure.stretches import stretches
+from gibbous.structure.stretches import stretches, whole_rows
 
 CELLS = 2**16  # of one column, cut finer
 PARTS = (32, 64, 64, 4096)
@@ -159,18 +159,11 @@ def _cells(column: Column, looks: Looks, rows: tuple[float, float] | None) -> Ce
         counts = (counts + again / sizes) / (1 + 1 / sizes)
     other = None if rows is None else _smooth(column, edges, counts, sigma, rows)
     mass = stretches(counts, sigma, measure_of(column, edges), rows=rows, other=other)
-    mass = _without_parts_of_a_row(mass)
+    mass = whole_rows(mass)
     shown = Cells(edges, mass, np.arange(len(edges)))
     for place, (fine, parts, noise) in enumerate(looks[1:]):
         shown = _cut(shown, fine, parts, noise, first=not place)
     return shown
-
-
-def _without_parts_of_a_row(mass: np.ndarray) -> np.ndarray:
-    """The same rows, none in cells at the ends that hold less than one together: a mean would hang on it."""
-    few = np.minimum(np.cumsum(mass), np.cumsum(mass[::-1])[::-1]) < 1
-    kept = np.where(few, 0.0, mass)
-    return kept * (mass.sum() / kept.sum()) if kept.any() else mass
 
 
 def _smooth(

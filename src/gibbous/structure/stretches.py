@@ -80,6 +80,13 @@ def stretches(
     return spread
 
 
+def whole_rows(mass: np.ndarray) -> np.ndarray:
+    """The same rows, none in cells at the ends that hold less than one together: a mean would hang on it."""
+    few = np.minimum(np.cumsum(mass), np.cumsum(mass[::-1])[::-1]) < 1
+    kept = np.where(few, 0.0, mass)
+    return kept * (mass.sum() / kept.sum()) if kept.any() else mass
+
+
 def _without_islands(pieces: list[np.ndarray], sigma: float, least: float) -> list[np.ndarray]:
     """The same, but islands are empty: those that gain less than `least` and have no rows beside them.
 
