@@ -2,6 +2,11 @@
 
     python bench/number_columns.py [--tables adult] [--runs 2] [--out FILE]
 
+and of a peer's rows, which `bench/peers/run_numbers.py` makes of the files that `--write` leaves:
+
+    python bench/number_columns.py --tables adult --write FOLDER
+    python bench/number_columns.py --tables adult --ways dpmm-mst --read rows.csv [--out FILE]
+
 The noise is the system's: another run has other digits. One line of JSON a run.
 """
 
@@ -146,6 +151,27 @@ def figures(real: pl.DataFrame, drawn: pl.DataFrame, schema: gb.Schema) -> dict[
     return found
 
 
+def keep(line: dict[str, Any], out: Path | None) -> None:
+    """Print one line, and put it at the end of the file."""
+    print(json.dumps(line), flush=True)
+    if out:
+        with out.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def written(name: str, folder: Path) -> None:
+    """A table as CSV, and its domain as dpmm reads it."""
+    real, schema = table(name, cuts=False)
+    domain = {
+        c.name: {"lower": c.edges[0], "upper": c.edges[-1]}
+        if c.binned
+        else {"categories": c.levels}
+        for c in schema
+    }
+    real.write_csv(folder / f"{name}.csv")
+    (folder / f"{name}.json").write_text(json.dumps(domain))
+
+
 def main() -> None:
     """Run, print and keep."""
     parser = argparse.ArgumentParser()
@@ -154,10 +180,22 @@ def main() -> None:
     parser.add_argument("--ways", default="before,now")
     parser.add_argument("--share", type=float)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--write", type=Path)
+    parser.add_argument("--read", type=Path)
     asked = parser.parse_args()
     for name in asked.tables.split(","):
+        if asked.write:
+            written(name, asked.write)
+            continue
+        if asked.read:
+            real, schema = table(name, cuts=False)
+            line = {"table": name, "way": asked.ways} | figures(
+                real, pl.read_csv(asked.read), schema
+            )
+            keep(line, asked.out)
+            continue
         for way in asked.ways.split(","):
-            real, schema = table(name, way == "before")
+            real, schema = table(name, cuts=way == "before")
             method: Any = gb.AdaptiveGibbs(epsilon=1, delta=1e-9)
             if asked.share:
                 names = tuple(c.name for c in schema if c.binned)
@@ -170,11 +208,7 @@ def main() -> None:
                 spent = time.process_time() - start
                 found = figures(real, release.sets[0], schema)
                 line = {"table": name, "way": way, "run": run, "cpu": round(spent, 1)}
-                text = json.dumps(line | found)
-                print(text, flush=True)
-                if asked.out:
-                    with asked.out.open("a") as file:
-                        file.write(text + "\n")
+                keep(line | found, asked.out)
 
 
 if __name__ == "__main__":
