@@ -45,16 +45,9 @@ def schema() -> Schema:
     return bought(visits())
 
 
-@pytest.mark.slow
-def test_two_levels_are_a_pair(schema: Schema) -> None:
-    """Of three purchases two: noise alone gives a pair another level in about 1 of 100."""
-    kinds = [one["sex"].kind for one in (schema, bought(visits()), bought(visits()))]
-
-    assert kinds.count("binary") >= 2
-
-
 def test_kinds_levels_and_forms_are_found(schema: Schema) -> None:
-    assert {c.name: c.kind for c in schema if c.name != "sex"} == {
+    assert {c.name: c.kind for c in schema} == {
+        "sex": "binary",
         "ward": "nominal",
         "score": "ordinal",
         "age": "numeric",
@@ -62,7 +55,7 @@ def test_kinds_levels_and_forms_are_found(schema: Schema) -> None:
         "cost": "numeric",
         "seen": "date",
     }
-    assert {"F", "M"} <= set(schema["sex"].levels)
+    assert set(schema["sex"].levels) == {"F", "M"}
     assert schema["score"].levels == (0, 1, 2, 3)
     assert set(schema["zip"].levels) == {"02134", "02135", "02136", "02137"}
     assert schema["age"].integer
@@ -607,6 +600,24 @@ def test_other_texts_have_a_level_where_noise_leaves_room_for_many() -> None:
     pair = levels_column(replace(plan, sigma=40.0), {"Yes": 600, "No": 400}, 5.0)
     assert pair is not None
     assert pair.other is None
+
+
+@pytest.mark.parametrize(
+    ("levels", "lost", "other"),
+    [("F M", 3, None), ("F M", 4, "other"), ("a b", 1.9, None), ("a b", 3, "other")],
+)
+def test_a_usual_pair_gets_another_level_only_where_noise_alone_hardly_does(
+    levels: str, lost: float, other: str | None
+) -> None:
+    """`lost`: cells of other texts, as standard deviations of that difference."""
+    plan = outline("x", counts_of({"text": 10_000.0}), sigma=5.0, rows=10_000.0)
+    error = float(np.hypot(plan.sigma, 5 * 2**0.5))
+    rows = round(10_000 - lost * error) // 2
+
+    column = levels_column(plan, dict.fromkeys(levels.split(), rows), 5.0)
+
+    assert column is not None
+    assert column.other == other
 
 
 def counts_of(rows: dict[str, float]) -> np.ndarray:

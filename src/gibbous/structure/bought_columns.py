@@ -24,6 +24,9 @@ RANGE = 32  # whole numbers in so short a range are levels, too
 MOST_LEVELS = 1_000
 LOST = 0.005  # share of cells without a level up to which nothing is done about them
 HIDDEN = 0.05  # share of cells that may be without a level, as far as noise tells, where there is no other
+PAIR = (
+    1.75  # times that deviation a usual pair has to lose for one: noise alone does, once in 4,000
+)
 SOME_CODES = 3  # usual texts of numbers beside text, from which on these may be codes
 CODED = 6  # times so many cells as their usual texts hold
 HEAP = 5  # of numbers that people round, most are multiples of it; of codes, one in five
@@ -201,8 +204,9 @@ def levels_column(
     if not most:
         return None
     # Without a level for them, cells of other texts would count as the most frequent one.
-    room = lost + noise > HIDDEN * plan.present and not answers(most)
-    some = listed or lost > noise or room
+    pair = answers(most)
+    room = lost + noise > HIDDEN * plan.present and not pair
+    some = listed or lost > (PAIR if pair else 1) * noise or room
     return _listed(plan, tuple(most), other_label(most) if some else None)
 
 

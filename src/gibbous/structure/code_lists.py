@@ -14,9 +14,7 @@ ALIKE = 5  # texts that are written alike, from which on others are looked for
 NAMES, LONG = 2, 4  # so many do where each has so many letters: Mexico and France, unlike ME and FR
 MOSTLY = 0.8  # of the texts, from which on a public list is theirs
 REST = {*MAYBE, "other"}  # texts that stand beside those of any list
-CLEAR = (
-    2.0  # standard deviations above which such a code is a level: by noise alone one in forty is
-)
+CLEAR = 2.0  # standard deviations above which such a code is a level: by noise alone 1 in 40 is
 BESIDE = 4  # whole numbers on each side of one that was kept that are looked for
 FALSE = 2.5  # the same of whole numbers beside levels that hold about all cells
 SURE = 4.0  # standard deviations that noise alone seldom reaches
