@@ -22,7 +22,7 @@ their square root, so many hide the shape that a few show; frequent values stand
 CUT = CELLS // 16  # narrow bins of one column at most, those with most rows: at least 16 parts each
 VALUES = 256  # whole numbers in so short a range are even in their number
 FILLED = 6.0  # standard deviations of the noise from which on a narrow bin is cut finer
-DECADES = 10_000  # widths of the first narrow bins, where a logarithm needs a scale and has none
+DECADES = 10_000  # widths of the first narrow bins, where numbers have decimals and no bound is far above 1
 ROUNDS = 3  # of dividing a bin's rows between stretches that stand out and the rest
 ALONE = 10  # times the rows beside it, from which on a step stands alone
 SLOPES = 8  # parts of a bin, in which its density rises or falls as that of its neighbors
@@ -179,7 +179,7 @@ def _smooth(
     if column.kind != "date" and values.max() > 1:
         alone[:-1] = (values == 1) & np.isin(ends[:-2], (0.0, ends[0]))
         alone[-2:] |= np.append(values[-1] == 1, True)
-    first = None if column.kind == "date" else _first(column, ends)
+    first = None if column.kind == "date" else first_of(column, float(ends[0]), float(ends[-2]))
     return smooth_law(counts, sigma, ends, rows, alone=alone, first=first)
 
 
@@ -320,15 +320,20 @@ def measure_of(column: Column, narrow: Sequence[float]) -> np.ndarray:
     if column.kind == "date" or (unit_of(column) == 1 and high - low <= VALUES):
         sizes = np.diff(ends)
     else:
-        sizes = np.diff(np.sign(ends) * np.log1p(np.abs(ends) / _first(column, ends)))
+        sizes = np.diff(np.sign(ends) * np.log1p(np.abs(ends) / first_of(column, low, high)))
     return np.asarray(np.maximum(sizes, _THIN * sizes.max()))
 
 
-def _first(column: Column, ends: np.ndarray) -> float:
-    """The number from which on a logarithm counts."""
-    low, high = float(ends[0]), float(ends[-2])
-    far = max(high, -low) / DECADES if low <= 0 <= high else min(abs(low), abs(high))
-    return 1.0 if column.integer else divisor(far, max(abs(low), abs(high)))
+def first_of(column: Column, low: float, high: float) -> float:
+    """The distance from 0 from which on a logarithm counts: that of the nearer bound, or about 1.
+
+    Between bounds on both sides of 0 it is 1 for whole numbers; for others no more than 1 / DECADES of the
+    farther bound, and no less than their last decimal.
+    """
+    near, far = max(low, -high, 0.0), max(high, -low)
+    if near > 0 or column.integer:
+        return divisor(near or 1.0, far)
+    return divisor(max(float(unit_of(column)), min(1.0, far / DECADES)), far)
 
 
 def divisor(size: float, largest: float) -> float:

@@ -13,7 +13,7 @@ from gibbous.core.exact import exact
 from gibbous.core.recode import Edges
 from gibbous.core.schema import Column, Within
 from gibbous.structure.bin_counts import equal_edges, quantile_edges
-from gibbous.structure.fine_bins import DECADES, divisor, just_above, just_below, measure_of
+from gibbous.structure.fine_bins import first_of, just_above, just_below, measure_of
 from gibbous.structure.stretches import stretches
 
 Grid = Literal["auto", "equal", "log", "schema"]
@@ -50,19 +50,14 @@ def narrow_edges(column: Column, grid: Grid, bins: int) -> tuple[float, ...]:
         edges = equal_edges(column, bins)
         return (edges[0], *_on_places(column, edges[1:-1], edges[0], edges[-1]), edges[-1])
     low, high = float(column.edges[0]), float(column.edges[-1])
-    return (column.edges[0], *_log_cuts(column, low, high, bins), column.edges[-1])
+    first = 1.0 if column.kind == "date" else first_of(column, max(low, 0.0), high - min(low, 0.0))
+    return (column.edges[0], *_log_cuts(column, low, high, bins, first), column.edges[-1])
 
 
-def _first_step(column: Column, low: float, high: float) -> float:
-    """The size from which on a logarithm of distances from `low` counts."""
-    if column.integer or column.kind == "date":
-        return low if low > 0 and column.kind != "date" else 1.0
-    return divisor(low if low > 0 else (high - low) / DECADES, high)
-
-
-def _log_cuts(column: Column, low: float, high: float, bins: int) -> tuple[float, ...]:
-    """Cut points whose distances from `low` grow in equal ratios up to `high`, both left out."""
-    unit = _first_step(column, low, high)
+def _log_cuts(
+    column: Column, low: float, high: float, bins: int, unit: float
+) -> tuple[float, ...]:
+    """Cut points whose distances from `low` grow in equal ratios from `unit` up to `high`, both left out."""
     cuts = low + unit * np.expm1(np.log1p((high - low) / unit) * np.arange(1, bins) / bins)
     if column.integer or column.kind == "date":
         inner = [float(round(cut)) for cut in cuts]
@@ -83,13 +78,11 @@ def _auto_edges(column: Column, bins: int) -> tuple[float, ...]:
     for value in (low, 0.0):
         cuts |= {value, just_above(column, value)}
     # Distances from 0, or from the bound next to it.
+    first = first_of(column, low, high)
     for sign, near, far in ((-1.0, max(-high, 0.0), -low), (1.0, max(low, 0.0), high)):
         if far > near:
-            decades = math.log10(1 + (far - near) / _first_step(column, near, far))
-            cuts |= {
-                sign * cut
-                for cut in _log_cuts(column, near, far, max(1, round(DECADE * bins * decades)))
-            }
+            parts = max(1, round(DECADE * bins * math.log10(1 + (far - near) / first)))
+            cuts |= {sign * cut for cut in _log_cuts(column, near, far, parts, first)}
     return (column.edges[0], *sorted(cut for cut in cuts if low < cut < high), column.edges[-1])
 
 
