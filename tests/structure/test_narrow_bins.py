@@ -143,6 +143,24 @@ def test_stretches_without_rows_join_the_bin_beside_them_but_not_that_of_zero() 
     assert merged_edges(edges, zeros, 10.0, 8, within=True).edges == (0, 1, 12)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_bin_of_which_nothing_is_known_has_its_rows_next_to_zero(sign: int) -> None:
+    """It ends at a bound of a million: even rows of its steps would have a mean of 70,000."""
+    far = np.array([1.0, *np.geomspace(10, 1e6, 26)])
+    edges, counts = np.array([0.0, *far]), np.array([2_000.0, *np.zeros(26)])
+    if sign < 0:
+        edges, counts = np.append(-edges[::-1], 1.0), np.append(counts[:0:-1] * 0, [0.0, 2_000.0])
+
+    found = merged_edges(tuple(edges.tolist()), counts, 10.0, 8, within=True)
+
+    assert found.within is not None
+    weights, low = np.array(found.within.weights), np.array(found.within.edges)
+    beyond = np.abs(low[:-1] + low[1:]) / 2 > 1
+    assert weights[beyond].min() > 0
+    mean = float(weights[beyond] @ np.abs(low[:-1] + low[1:])[beyond]) / 2 / weights[beyond].sum()
+    assert mean < 100
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("bounds", [(0.0, 5e-324), (0.0, 1e-320), (-1e-310, 0.0), (1e-323, 1.0)])
 def test_bounds_next_to_zero_are_cut_and_measured(bounds: tuple[float, float]) -> None:

@@ -50,6 +50,48 @@ def problem(seed: int, cells: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return counts, ends, 3.0 * bends.T @ bends
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("decimals", [2, None])
+@pytest.mark.parametrize(("low", "high", "size"), [(-1e9, 1e6, -400.0), (0.0, 1e7, 10.0)])
+def test_small_amounts_with_decimals_are_found_between_bounds_far_beyond_them(
+    decimals: int | None, low: float, high: float, size: float
+) -> None:
+    """Six in ten have none; bins that grow from a part of the range put all others in one."""
+    column = Column("x", "numeric", edges=(low, high), decimals=decimals)
+    rng = np.random.default_rng(1)
+    amounts = np.where(rng.random(20_000) < 0.6, 0, np.exp(1.2 * rng.normal(size=20_000)))
+    numbers = np.round(size * amounts, 2)
+
+    means = [mean(law(column, numbers, rng)) / numbers.mean() for _ in range(10)]
+
+    assert 0.9 < np.median(means) < 1.1
+    assert np.abs(means).max() < 2
+
+
+def grid(first: float, far: float) -> np.ndarray:
+    """Distances that grow in equal ratios."""
+    return np.asarray(first * np.expm1(np.log1p(far / first) * np.arange(1, 20) / 20))
+
+
+def test_evidence_of_cells_of_very_unlike_widths_is_about_that_of_a_fit() -> None:
+    """Most rows are in the cell below 0, a million times as wide as that above: differences round off."""
+    ends = np.unique(
+        np.concatenate(
+            [-grid(1e5, 1e9), [-1e9, 0, 0.01, 1e6 - 0.01, 1e6, 1e6 + 0.01], grid(100, 1e6)]
+        )
+    )
+    zero = int(np.searchsorted(ends, 0.0))
+    rng, true = np.random.default_rng(0), np.zeros(len(ends) - 1)
+    true[zero - 1 : zero + 1] = 12_000, 18_000
+    for _ in range(8):
+        counts = true + NOISE * rng.normal(size=len(true))
+        alone = np.isin(ends[:-1], (0.0, 1e6 - 0.01, 1e6))
+
+        found, gain = smooth_law(counts, NOISE, ends, (30_000.0, NOISE), alone=alone, first=1e5)
+
+        assert gain <= float(found @ (2 * counts - found)) / NOISE**2 + 101
+
+
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("first", [None, 1.0])
 def test_no_general_optimizer_finds_a_likelier_law(seed: int, first: float | None) -> None:

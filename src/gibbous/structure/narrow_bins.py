@@ -27,6 +27,7 @@ bins, and bins in equal ratios for each power of ten."""
 TAIL, FEW = 0.4, 8
 """A bin is cut that holds so much of the distances of all rows from the middle one, and so many times its
 part of the rows: a mean hangs on it."""
+FIRST = 20  # halvings of the weights of steps of which nothing is known
 LEAST = 4  # bins, of which one may be a single value that many rows have
 
 
@@ -181,12 +182,17 @@ def redrawn_weights(column: Column, normal: np.ndarray) -> tuple[int, ...]:
 
 
 def _weights(edges: Sequence[float], steps: Sequence[float], shares: np.ndarray) -> tuple[int, ...]:
-    """Whole weights; even ones in a bin that would have none."""
+    """Whole weights; in a bin that would have none half as many from step to step away from 0.
+
+    The noise of the method inside may give such a bin some rows, and it is as wide as the bounds.
+    """
     weights = np.rint(shares * UNITS).astype(np.int64)
     starts = np.searchsorted(np.array(steps[:-1]), np.array(edges[:-1]))
-    empty = np.add.reduceat(weights, starts) == 0
-    sizes = np.diff(np.append(starts, len(weights)))
-    found: list[int] = np.where(np.repeat(empty, sizes), 1, weights).tolist()
+    for first, last in zip(starts, [*starts[1:], len(weights)], strict=True):
+        if not weights[first:last].any():
+            away = np.abs(np.array(steps[first:last], dtype=np.float64)).argsort().argsort()
+            weights[first:last] = 2 ** np.maximum(FIRST - away, 0)
+    found: list[int] = weights.tolist()
     return tuple(found)
 
 
