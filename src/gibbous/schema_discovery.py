@@ -39,7 +39,7 @@ from gibbous.write.in_memory import InMemory
 from gibbous.write.purchases import SHORT, folder_beside
 
 MOST = 0.5  # share of rows in 'other' from which on a column may rather be one of numbers
-NUMBERS = "If they are numbers, say so (--numeric)."
+NUMBERS = "If they are numbers, say so (--numeric); if their levels are public, too (--levels)."
 SEEN = 0.005  # share of rows from which on it is said where they went
 FEW, SKEWED = 0.01, 0.25  # of the rows, and the share of a sum from which on they are named
 NEAR = 1e-4  # 0, as cut points go: ten times the last power of the grid of bounds

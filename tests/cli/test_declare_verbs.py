@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from gibbous.core.schema import Schema
 from gibbous.read.infer import propose
@@ -49,6 +50,25 @@ def test_levels_and_labels_come_from_a_codebook(cli: Cli, tmp_path: Path) -> Non
     assert ward.level_labels[2] == ("17", "birth")
     assert [fact for fact, _ in ward.sources] == ["kind", "missing"]
     assert f"Next: gibbous schema declare {path} ward --kind nominal" in done.out
+
+
+@pytest.mark.parametrize(
+    ("lines", "levels"),
+    [("01\n17, birth\n\n  02 \n", ("01", "17, birth", "02")), ("3\n1\n2\n", (3, 1, 2))],
+)
+def test_levels_are_the_lines_of_a_text_file(
+    cli: Cli, tmp_path: Path, lines: str, levels: tuple[str | int, ...]
+) -> None:
+    path, listed = tmp_path / "schema.toml", tmp_path / "levels.txt"
+    held = ["01", "02"] if isinstance(levels[0], str) else [1, 2]
+    path.write_text(propose(pl.DataFrame({"ward": held * 40})).toml())
+    listed.write_text(lines)
+
+    done = cli("schema", "declare", str(path), "ward", "--levels-from", str(listed))
+
+    assert done.code == 0
+    assert Schema.load(path)["ward"].levels == levels
+    assert "ward: levels" not in Schema.load(path).inferred()
 
 
 def test_what_the_data_chose_stays_inferred_when_accepted(cli: Cli, tmp_path: Path) -> None:

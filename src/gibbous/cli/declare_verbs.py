@@ -48,7 +48,8 @@ class FactFlags:
     label: Annotated[str | None, Option("--label", help="What the column is.")] = None
     measured_in: Annotated[str | None, Option("--measured-in", help="Unit, as years.")] = None
     levels_from: Annotated[
-        Path | None, Option("--levels-from", help="Levels and labels of a codebook.")
+        Path | None,
+        Option("--levels-from", help="Levels and labels of a codebook; of a .txt file, its lines."),
     ] = None
     inferred: Inferred = None
     all_of: Annotated[
@@ -124,11 +125,12 @@ def _as_seen(
 
 
 def _facts(known: Schema, column: str | None, given: FactFlags) -> list[tuple[str, Declared]]:
+    from gibbous.cli.discovery_flags import lines_of
     from gibbous.read.declaring import Declared, typed_levels
 
     if given.all_of is not None:
         own = [flag for flag in (given.kind, given.levels, given.lower, given.upper) if flag]
-        if own or given.levels_from:
+        if own or given.levels_from is not None:
             raise UsageError(
                 "FACTS",
                 "--all-of was given with other facts.",
@@ -136,11 +138,14 @@ def _facts(known: Schema, column: str | None, given: FactFlags) -> list[tuple[st
                 "Declare the others with a second command.",
             )
         return _of_codebook(known, column, given.all_of)
-    named = str(column)
+    named, codebook = str(column), given.levels_from
+    listed = [word.strip() for word in (given.levels or "").split(",") if word.strip()]
+    if codebook is not None and codebook.suffix.lower() == ".txt":
+        listed, codebook = lines_of("--levels-from", codebook), None
     texts = (("label", given.label), ("measured_in", given.measured_in))
     facts = Declared(
         given.kind,
-        typed_levels(given.levels, known[named]) if given.levels else (),
+        typed_levels(listed, known[named]),
         lower=given.lower,
         upper=given.upper,
         bins=given.bins,
@@ -149,12 +154,12 @@ def _facts(known: Schema, column: str | None, given: FactFlags) -> list[tuple[st
         missing=given.missing,
         texts=tuple((key, text) for key, text in texts if text),
     )
-    if given.levels_from is not None:
-        stated = _of_codebook(known, named, given.levels_from)[0][1]
+    if codebook is not None:
+        stated = _of_codebook(known, named, codebook)[0][1]
         inferred = tuple(fact for fact in stated.inferred if fact == "levels")
         facts = replace(facts, levels=stated.levels, labels=stated.labels, inferred=inferred)
         if not facts.levels:
-            raise _unstated(named, given.levels_from, "levels")
+            raise _unstated(named, codebook, "levels")
     if facts == Declared():
         raise UsageError(
             "FACTS",

@@ -116,7 +116,7 @@ class DiscoveryFlags:
 
     def _names(self, data: Any, options: Any) -> tuple[str, ...]:
         if self.names is not None:
-            return tuple(_lines("--names", self.names))
+            return tuple(lines_of("--names", self.names))
         if not self.header_is_public:
             raise PrivacyRefused(
                 "NAMES",
@@ -161,7 +161,7 @@ def _levels(text: str) -> tuple[str, tuple[str, ...]]:
     column, equals, path = text.rpartition("=")
     if not equals or not column:
         raise _wrong("--levels", text, "COLUMN=FILE", "For example --levels icd=codes.txt.")
-    return column, tuple(_lines("--levels", Path(path)))
+    return column, tuple(lines_of("--levels", Path(path)))
 
 
 def _bounds(text: str) -> tuple[str, tuple[float, float]]:
@@ -176,7 +176,8 @@ def _bounds(text: str) -> tuple[str, tuple[float, float]]:
     return column, found
 
 
-def _lines(flag: str, path: Path) -> list[str]:
+def lines_of(flag: str, path: Path) -> list[str]:
+    """Lines of a text file without blanks at their ends and blank ones."""
     try:
         lines = [line.strip() for line in read_text(path, MAX_BYTES).splitlines()]
     except Unreadable as error:

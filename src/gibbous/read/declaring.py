@@ -88,9 +88,8 @@ def declared_of(column: Column) -> Declared:
     )
 
 
-def typed_levels(words: str, column: Column) -> tuple[Level, ...]:
-    """Levels given on a command line, "a,b,c": whole numbers unless the column has texts."""
-    texts = [word.strip() for word in words.split(",") if word.strip()]
+def typed_levels(texts: list[str], column: Column) -> tuple[Level, ...]:
+    """Levels given on a command line: whole numbers unless the column has texts."""
     texts_there = any(isinstance(level, str) for level in column.levels)
     return tuple(texts if texts_there else levels_of_texts(texts))
 

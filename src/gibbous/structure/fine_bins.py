@@ -331,14 +331,10 @@ def first_of(column: Column, low: float, high: float) -> float:
     farther bound, and no less than their last decimal.
     """
     near, far = max(low, -high, 0.0), max(high, -low)
-    if near > 0 or column.integer:
-        return divisor(near or 1.0, far)
-    return divisor(max(float(unit_of(column)), min(1.0, far / DECADES)), far)
-
-
-def divisor(size: float, largest: float) -> float:
-    """The size, or the least by which the largest number can be divided."""
-    return max(size, largest * 1e-300, math.ulp(0.0))
+    size = near or 1.0
+    if not near and not column.integer:
+        size = max(float(unit_of(column)), min(1.0, far / DECADES))
+    return max(size, far * 1e-300, math.ulp(0.0))  # the least by which `far` can be divided
 
 
 def _values(column: Column, narrow: tuple[float, ...]) -> np.ndarray:

@@ -37,10 +37,10 @@ def narrow_edges(column: Column, grid: Grid, bins: int) -> tuple[float, ...]:
     Args:
         column: numeric or date.
         grid: "equal" widths; "log": widths that grow in equal ratios from the lower bound (where that
-            is not above 0, of the distance to it: from 1 for whole numbers and dates, else from
-            1/10,000 of the range); "auto": a bin for each whole number or day where there are few,
-            else few bins that are to be cut finer: equal ones, and for numbers also log ones on both
-            sides of 0, with bins of the lower bound alone and of 0 alone; "schema": the declared bins.
+            is not above 0, of the distance to it, from about 1 on: `first_of`); "auto": a bin for each
+            whole number or day where there are few, else few bins that are to be cut finer: equal ones,
+            and for numbers also log ones on both sides of 0, with bins of the lower bound alone and of
+            0 alone; "schema": the declared bins.
         bins: >= 1; whole numbers have at most one bin for each step between their bounds.
     """
     if grid == "auto":
@@ -55,9 +55,7 @@ def narrow_edges(column: Column, grid: Grid, bins: int) -> tuple[float, ...]:
     return (column.edges[0], *_log_cuts(column, low, high, bins, first), column.edges[-1])
 
 
-def _log_cuts(
-    column: Column, low: float, high: float, bins: int, unit: float
-) -> tuple[float, ...]:
+def _log_cuts(column: Column, low: float, high: float, bins: int, unit: float) -> tuple[float, ...]:
     """Cut points whose distances from `low` grow in equal ratios from `unit` up to `high`, both left out."""
     cuts = low + unit * np.expm1(np.log1p((high - low) / unit) * np.arange(1, bins) / bins)
     if column.integer or column.kind == "date":
