@@ -32,8 +32,8 @@ delta = 1e-9; epsilon is the whole release. This page is generated from `bench/r
 - **Dated** lines are published code that no package index holds, run once by us in the past.
 
 SDV and synthpop are not in these tables: they make no claim of differential privacy, so there is no epsilon to hold fixed.
-Run to run, TV2 varies by about 3 %. Some lines of `adaptive_gibbs` are of earlier builds; [its page](../mechanisms/adaptive_gibbs.md#how-good-it-is)
-says which, and where it is behind.
+Run to run, TV2 varies by about 3 %. `adaptive_gibbs` was measured on a quieter machine than the others; [its page](../mechanisms/adaptive_gibbs.md#how-good-it-is)
+says how much that is, and where it is behind.
 
 ![Distance of pairs beside CPU seconds on Adult at epsilon 1](beside-other-tools.svg)
 
