@@ -48,7 +48,9 @@ def _home() -> Path:
     """A folder with a release, a ledger, a private key and a codebook, which no call changes."""
     home = folder_of("arguments-home")
     made.draw_plainly()
-    made.write(home / "release", Ledger.open(home / "ledger"), format="csv")
+    ledger = Ledger.open(home / "ledger")
+    made.write(home / "release", ledger, format="csv")
+    ledger.close()  # or a file beside it goes when it is collected, which may be while all are copied
     codebooks.written(home, "metadata.csv", codebooks.SHEET.encode())
     _key(home / "key")
     return home
