@@ -24,9 +24,7 @@ RANGE = 32  # whole numbers in so short a range are levels, too
 MOST_LEVELS = 1_000
 LOST = 0.005  # share of cells without a level up to which nothing is done about them
 HIDDEN = 0.05  # share of cells that may be without a level, as far as noise tells, where there is no other
-PAIR = (
-    1.75  # times that deviation a usual pair has to lose for one: noise alone does, once in 4,000
-)
+PAIR = 1.75  # times that deviation, of a usual pair: noise alone loses so much once in 4,000
 SOME_CODES = 3  # usual texts of numbers beside text, from which on these may be codes
 CODED = 6  # times so many cells as their usual texts hold
 HEAP = 5  # of numbers that people round, most are multiples of it; of codes, one in five

@@ -18,9 +18,7 @@ densities on the logarithm, and on numbers): the mean then hangs on what is show
 HARD = 50.0  # price of the square of a slope above that
 SMALL = 0.3  # price of the mean logarithm of a number: with no evidence, numbers are small
 CRUDE = 0.5  # of the rows, for one cell of a linear scale that holds several narrow ones
-ROUNDED = (
-    100.0  # by which evidence exceeds a fit at most, but for rounding where widths are far apart
-)
+ROUNDED = 100.0  # by which evidence may exceed a fit: more is rounding, of widths far apart
 STEPS, ENOUGH = 40, 1e-4  # of Newton's method; nats of the last one
 LARGEST = 40.0  # of a logarithm
 
