@@ -13,7 +13,8 @@ from gibbous.core.claim import approximate
 from gibbous.core.discovery import Discovery
 from gibbous.core.schema import Schema, Unit
 from gibbous.disintegrate.text_records import TextEngine
-from gibbous.mechanisms._bought_schema import Parts, bought_schema
+from gibbous.mechanisms._bought_schema import bought_schema
+from gibbous.mechanisms._discovery_parts import Parts
 from gibbous.privacy.text_curator import TextCurator
 
 PLENTY = approximate(Fraction(10**9), Fraction(1, 2))

@@ -25,7 +25,8 @@ from gibbous.core.claim import Claim, Relation, zcdp
 from gibbous.core.discovery import Discovery
 from gibbous.core.schema import Schema, Unit
 from gibbous.mechanisms import _bought_schema
-from gibbous.mechanisms._bought_schema import Parts, bought_schema
+from gibbous.mechanisms._bought_schema import bought_schema
+from gibbous.mechanisms._discovery_parts import Parts
 from gibbous.privacy.calibrate.zcdp import delta_from_zcdp
 from gibbous.privacy.noise import Gaussian, Thresholded
 from gibbous.privacy.text_curator import TextCurator

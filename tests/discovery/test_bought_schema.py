@@ -22,8 +22,9 @@ from gibbous.encode.cell_text import CLASSES, lenient_codes
 from gibbous.encode.decode import decode
 from gibbous.encode.encode import encode
 from gibbous.mechanisms import _bought_schema
-from gibbous.mechanisms._bought_schema import Parts, bought_schema
+from gibbous.mechanisms._bought_schema import bought_schema
 from gibbous.mechanisms._discovery import Discovering, SchemaAlone
+from gibbous.mechanisms._discovery_parts import Parts
 from gibbous.mechanisms.adaptive_gibbs import AdaptiveGibbs
 from gibbous.mechanisms.laplace import Laplace
 from gibbous.privacy import accountant

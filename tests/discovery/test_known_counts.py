@@ -19,7 +19,8 @@ from gibbous.core.schema import Schema, Unit
 from gibbous.core.tables import KnownCounts
 from gibbous.encode.cell_text import column_numbers, lenient_codes
 from gibbous.mechanisms import _bought_schema, adaptive_gibbs
-from gibbous.mechanisms._bought_schema import Parts, bought_schema
+from gibbous.mechanisms._bought_schema import bought_schema
+from gibbous.mechanisms._discovery_parts import Parts
 from gibbous.privacy.curator import Curator
 from gibbous.privacy.noise import Gaussian, gaussian_for
 from gibbous.privacy.text_curator import TextCurator

@@ -12,7 +12,7 @@ import pytest
 
 from gibbous.core.discovery import Discovery
 from gibbous.core.schema import Unit
-from gibbous.mechanisms._bought_schema import Parts
+from gibbous.mechanisms._discovery_parts import Parts
 from gibbous.privacy.noise import Gaussian, Thresholded
 from gibbous.privacy.text_curator import TextCurator
 from gibbous.read.public_lists import text_lists

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from gibbous.core.claim import Relation, zcdp
 from gibbous.core.column import Column
 from gibbous.core.discovery import Discovery
-from gibbous.core.plan import Spend
-from gibbous.core.protocols import Mechanism
 from gibbous.core.schema import Schema
 from gibbous.core.tables import Dense, KnownCounts, Table
 from gibbous.encode.cell_text import (
@@ -26,7 +22,8 @@ from gibbous.encode.cell_text import (
     plain_text,
     whole_text,
 )
-from gibbous.privacy.noise import Gaussian, Thresholded, gaussian_for, selecting_for
+from gibbous.mechanisms._discovery_parts import GRIDS, Parts
+from gibbous.privacy.noise import Thresholded
 from gibbous.privacy.text_curator import TextCurator
 from gibbous.structure.bought_columns import (
     FEW,
@@ -54,122 +51,10 @@ from gibbous.structure.column_outlines import Outline, clear_of_noise, outline
 from gibbous.structure.contexts import margins
 from gibbous.structure.known_counts import counts_of_levels
 
-PROOF = "docs/proofs/discovery.md"
-SHARES = {
-    "kinds": Fraction(8, 100),
-    "kinds again": Fraction(12, 100),
-    "levels": Fraction(12, 100),
-    "rare": Fraction(32, 100),
-    "bounds": Fraction(36, 100),
-}
-"""Of the rho of discovery; the last two are divided again when it is known which columns need them."""
 HIDDEN_KINDS = 250  # standard deviations: where there are fewer rows, kinds are bought again
-GRIDS = 2  # tables a column of numbers, on which its bounds are found
-LOOKS = 2  # at levels: delta is divided by so many
 HIDES = 1.5  # standard deviations from which on levels seem to hide cells
 ABSENT = ""  # stands for missing cells where texts are counted: no other text is empty
 LISTED = 0.1  # of the weight in the second look, for whole numbers: what their list shows needs no threshold
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """The budget of discovery, and the method on the rest.
-
-    Attributes:
-        rho: of everything that is bought before the method.
-        tails: delta of texts that one unit alone has.
-        known: what is public.
-        relation: of the run.
-        method: at what is left; None where nothing is.
-        shares: of rho, for each purchase.
-    """
-
-    rho: Fraction
-    tails: Fraction
-    known: Discovery
-    relation: Relation
-    method: Mechanism | None = None
-    shares: Mapping[str, Fraction] = field(default_factory=lambda: SHARES)
-
-    @property
-    def columns(self) -> int:
-        """How many columns are looked at."""
-        return len(self.known.names) - (self.known.unit.column is not None)
-
-    def noise(self, what: str, columns: int) -> Gaussian:
-        """Noise for one table a column."""
-        return gaussian_for(self._rho(what), columns, self.relation, self.known.unit.max_rows)
-
-    def selecting(self, columns: int, share: Fraction | None = None) -> Thresholded:
-        """Noise for texts, and the threshold above which they are kept.
-
-        Args:
-            columns: that are asked in this look.
-            share: of rho, for one of them in the second look; None: for all of them in the first.
-        """
-        most, tails = self.known.unit.max_rows, self.tails / LOOKS
-        if share is None:
-            return selecting_for(self._rho("levels"), tails, columns, self.relation, most)
-        return selecting_for(self.rho * share, tails / columns, 1, self.relation, most)
-
-    def saved(self, what: str) -> Parts:
-        """What is not bought goes to the second look and to bounds, as they share the rest."""
-        two = ("rare", "bounds")
-        more = 1 + self.shares[what] / sum(self.shares[one] for one in two)
-        changed = {one: self.shares[one] * more for one in two} | {what: Fraction(0)}
-        return replace(self, shares={**self.shares, **changed})
-
-    def divided(self, weights: Sequence[float], numbers: int) -> tuple[Parts, list[Fraction]]:
-        """What is left after the first look at levels, divided by what is needed then.
-
-        Bounds keep their share a column. Of the second look no column gets less than the plan says, and
-        what is more than that goes by weights; without a column to look at again, bounds get all.
-
-        Args:
-            weights: of the columns to be looked at again, > 0.
-            numbers: columns that need bounds, at most.
-        Returns:
-            The budget with the share of bounds; of rho, the share of each column that is looked at again.
-        """
-        left = self.shares["rare"] + self.shares["bounds"]
-        own = self.shares["bounds"] * Fraction(numbers, self.columns) if weights else left
-        least, found = SHARES["rare"] / self.columns, [Fraction(weight) for weight in weights]
-        more = left - own - len(found) * least
-        shares = [least + more * weight / sum(found) for weight in found]
-        return replace(self, shares={**self.shares, "bounds": own, "rare": left - own}), shares
-
-    def misses(self) -> tuple[tuple[str, float], ...]:
-        """What is not found, where all columns are asked for their texts."""
-        least = self.selecting(self.columns, self.shares["rare"] / self.columns).threshold
-        return (("levels held by fewer rows than about this are missed", float(least)),)
-
-    def spends(self) -> tuple[Spend, ...]:
-        """The purchases, at the noise that they have where they are made of all columns."""
-        words = (
-            (("kinds",), "kinds, missing cells and decimals of", Fraction(0)),
-            (("levels",), "usual levels of", self.tails / LOOKS),
-            (
-                ("rare", "bounds", "kinds again"),
-                "rarer levels, bounds and kinds again of",
-                self.tails / LOOKS,
-            ),
-        )
-        found = []
-        for parts, text, tails in words:
-            rho = sum((self._rho(what) for what in parts), Fraction(0))
-            claim = replace(zcdp(rho, relation=self.relation, source=PROOF), delta=tails)
-            tables = {what: self.columns * (GRIDS if what == "bounds" else 1) for what in parts}
-            sigma = max(self.noise(what, n).info().scale for what, n in tables.items())
-            detail = f"gaussian noise, sigma {sigma:.6g} counts or less"
-            if tails:
-                share = self.shares["rare"] / self.columns if "rare" in parts else None
-                least = self.selecting(self.columns, share).threshold
-                detail += f", levels kept above {least} or less"
-            found.append(Spend(f"{text} {self.columns} columns", claim, detail))
-        return tuple(found)
-
-    def _rho(self, what: str) -> Fraction:
-        return self.rho * self.shares[what]
 
 
 def bought_schema(
@@ -224,7 +109,7 @@ def _outlined(
         again, other = counted("kinds again")
         weight = other**2 / (sigma**2 + other**2)
         tables, sigma = weight * tables + (1 - weight) * again, sigma * math.sqrt(weight)
-    else:
+    elif parts.method is None:
         parts = parts.saved("kinds again")
     rows = rows_in(tables, sigma)
     stated = dict.fromkeys(known.numeric, "numeric") | dict.fromkeys(known.date, "date")

@@ -19,8 +19,9 @@ from gibbous.core.schema import Schema
 from gibbous.core.tables import Recipe, Tables
 from gibbous.encode.cell_text import column_numbers, lenient_codes
 from gibbous.mechanisms import _inner
-from gibbous.mechanisms._bought_schema import PROOF, Parts, bought_schema
+from gibbous.mechanisms._bought_schema import bought_schema
 from gibbous.mechanisms._budget import in_account
+from gibbous.mechanisms._discovery_parts import PROOF, Parts
 from gibbous.mechanisms._paid_facts import with_paid_facts
 from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.text_curator import TextCurator
@@ -70,7 +71,8 @@ class Discovering:
             schema: the placeholder of `Discovery.schema`; or what was bought or released, and then the
                 parts are those of its columns.
         """
-        parts, total = self.parts(rows, sets), self._known(rows, sets).total
+        parts = self.parts(rows, sets, exact(schema.unspent))
+        total = self._known(rows, sets).total
         assert parts.method is not None
         with in_account("zcdp"):
             alone = _bounds_alone(schema)
@@ -93,24 +95,36 @@ class Discovering:
             return parts.method.run(curator, rows, sets)
         schema, counts = bought_schema(curator, self.known, parts)
         known = {schema.names.index(name): one for name, one in counts.items()}
+        unspent = parts.left(curator.spent)
+        method, schema = (
+            self.parts(rows, sets, unspent).method,
+            replace(schema, unspent=float(unspent)),
+        )
+        assert method is not None
         with in_account("zcdp"):
-            method = with_paid_facts(parts.method, schema)
+            method = with_paid_facts(method, schema)
             view = curator.coded(schema, lenient_codes, column_numbers, known)
             return method.run(view, rows, sets)
 
-    def parts(self, rows: int | None = None, sets: int = 1) -> Parts:
-        """How the budget is divided; the same for all data.
+    def parts(
+        self, rows: int | None = None, sets: int = 1, unspent: Fraction = Fraction(0)
+    ) -> Parts:
+        """How the budget is divided; the same for all data, but for what discovery left.
 
+        Args:
+            rows, sets: as for `plan`.
+            unspent: of the rho of discovery, what it left to the method.
         Raises:
             PrivacyRefused: the method's purchases are not zero-concentrated within (epsilon, delta).
         """
         total, share = self._known(rows, sets).total, exact(self.known.share)
         tails = total.delta * TAILS
         rho = rho_from_approx(total.epsilon, total.delta - tails)
-        rest = rho * (1 - share) / rho_from_approx(total.epsilon, total.delta)
+        rest = rho * (1 - share * (1 - unspent)) / rho_from_approx(total.epsilon, total.delta)
         part = _inner.one_share(total.epsilon, total.delta, rest, "zcdp")
         method = replace(self.method, epsilon=part.epsilon)  # type: ignore[type-var]
-        return Parts(rho * share, tails, self.known, self.relation, method)
+        known, relation = self.known, self.relation
+        return Parts(rho * share, tails, known, relation, method, unspent=unspent)
 
     def _known(self, rows: int | None, sets: int) -> Plan:
         shells = self.known.schema()

@@ -85,7 +85,7 @@ def schema_from_json(document: Mapping[str, Any]) -> Schema:
     if any(not isinstance(n, str) for n in ignore):
         raise top.wrong("ignore", "holds something that is not text", "It lists column names")
     unit = _unit(top)
-    columns = _columns(top)
+    columns, unspent = _columns(top), top.any("unspent") if "unspent" in top else 0.0
     zeros, rules = top.list("impossible") or [], read_rules(top.list("rule"))
     top.finish()
     named = {column.name: column for column in columns}
@@ -99,7 +99,8 @@ def schema_from_json(document: Mapping[str, Any]) -> Schema:
             "An identifier is not synthesized",
             "Remove its [[column]]",
         )
-    schema = Schema(columns, unit, impossible, null or "", ignore, name or "", about or "", rules)
+    texts = (name or "", about or "")
+    schema = Schema(columns, unit, impossible, null or "", ignore, *texts, rules, unspent)
     _check_possible(schema)
     return schema
 

@@ -30,6 +30,8 @@ def schema_json(schema: Schema) -> dict[str, Any]:
         document["name"] = schema.name
     if schema.description:
         document["description"] = schema.description
+    if schema.unspent:
+        document["unspent"] = schema.unspent
     document |= {"null": schema.null, "ignore": list(schema.ignore), "unit": _unit(schema)}
     document["column"] = [_column(c) for c in schema]
     if schema.impossible:
@@ -50,7 +52,7 @@ def schema_toml(schema: Schema, *, notes: Mapping[str, str] | None = None) -> st
     """
     document = schema_json(schema)
     lines = _review(schema, notes or {})
-    first = ("format", "name", "description", "null", "ignore")
+    first = ("format", "name", "description", "unspent", "null", "ignore")
     lines += [pair(k, document[k]) for k in first if k in document]
     lines += ["", "[unit]"]
     lines += [pair(key, value) for key, value in document["unit"].items()]
