@@ -66,7 +66,7 @@ def test_rare_codes_are_levels_where_frequent_ones_are_written_alike() -> None:
 def test_without_a_list_as_many_rows_would_not_be_enough(sigma: int, kept: int) -> None:
     """What the test above compares with: the threshold of the second look at that price."""
     known = Discovery(("code",), Unit())
-    parts = Parts(Fraction(3, 1000) / Fraction(68, 100), Fraction(1, 10**9), known, "add_remove")
+    parts = Parts(Fraction(3, 1000) / Fraction(675, 1000), Fraction(1, 10**9), known, "add_remove")
 
     second = parts.selecting(1, parts.divided([1.0], 0)[1][0])
 

@@ -91,7 +91,7 @@ REFUSED = [
         "DISCOVERY",
         "adaptive_gibbs",
     ),
-    (["--unit", "row", "--header-is-public", "--discovery-share", "1"], 5, "SHARE", "0.4"),
+    (["--unit", "row", "--header-is-public", "--discovery-share", "1"], 5, "SHARE", "0.5"),
     ([], 2, "NOSCHEMA", "--header-is-public"),
 ]
 

@@ -61,7 +61,9 @@ class DiscoveryFlags:
     ] = None
     share: Annotated[
         float | None,
-        Option("--discovery-share", help="No schema: share of rho that buys it; default 0.4."),
+        Option(
+            "--discovery-share", help="No schema: share of rho that buys it, at most; default 0.5."
+        ),
     ] = None
 
     @property

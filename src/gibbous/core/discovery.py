@@ -16,8 +16,8 @@ from gibbous.core.schema import Schema, Unit
 
 UNKNOWN = ("?",)  # levels of a column before any are bought
 WIDEST = 1e15  # of bounds: whole numbers have 15 digits at most
-SHARE = 0.4
-"""Of rho: what kinds, levels, bounds and cut points cost unless something else is said."""
+SHARE = 0.5
+"""Of rho: what kinds, levels and bounds cost at most unless something else is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,8 @@ class Discovery:
             beyond become the bound.
         types_are_public: the types of the source's columns are public, so what is released keeps them.
         complete: columns that hold none but their stated levels, as a type says: they have no `other`.
-        share: of rho, for everything that is bought before the method starts; 0.01 to 0.9.
+        share: of rho, for everything that is bought before the method starts, at most: the method gets
+            what is not needed; 0.01 to 0.9.
     Raises:
         ParameterError: share is something else.
         PrivacyRefused: no unit is given.

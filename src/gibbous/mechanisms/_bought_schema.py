@@ -167,7 +167,7 @@ def _with_levels(
     settle({name: kept[name] for name in asked if not lost[name]}, sigma)
     numbers = sum(n not in columns and plan.kind != "levels" for n, plan in plans.items())
     numbers += any(plans[name].otherwise for name in asked)  # which may yet be numbers
-    again = {n: lost[n] * (LISTED if plans[n].integer else 1) for n in asked if lost[n]}
+    again = {n: lost[n] / sigma * (LISTED if plans[n].integer else 1) for n in asked if lost[n]}
     left, shares = parts.divided(list(again.values()), numbers)
     for name, share in zip(again, shares, strict=True):
         noise = left.selecting(len(again), share)

@@ -21,7 +21,7 @@ from gibbous.encode.cell_text import column_numbers, lenient_codes
 from gibbous.mechanisms import _inner
 from gibbous.mechanisms._bought_schema import bought_schema
 from gibbous.mechanisms._budget import in_account
-from gibbous.mechanisms._discovery_parts import PROOF, Parts
+from gibbous.mechanisms._discovery_parts import PROOF, SHARES, Parts
 from gibbous.mechanisms._paid_facts import with_paid_facts
 from gibbous.privacy.calibrate.zcdp import rho_from_approx
 from gibbous.privacy.text_curator import TextCurator
@@ -35,9 +35,9 @@ class Discovering:
     """A method on a schema that is bought first, with a share of the method's own budget.
 
     One release, one total: (epsilon, delta) of the method. A quarter of delta pays for texts that one
-    unit alone has; of rho, `known.share` buys kinds, levels, bounds and cut points, in this order, and
-    the method works with the rest. What follows from noisy tables, and which columns are asked
-    next, costs nothing.
+    unit alone has; of rho, `known.share` at most buys kinds, levels and bounds, in this order, and the
+    method works with the rest and with what they leave, which the schema states. What follows from
+    noisy tables, and which columns are asked next, costs nothing.
 
     Guarantee:
         (epsilon, delta)-DP of the method's total, for the schema and the method together, by
@@ -124,7 +124,7 @@ class Discovering:
         part = _inner.one_share(total.epsilon, total.delta, rest, "zcdp")
         method = replace(self.method, epsilon=part.epsilon)  # type: ignore[type-var]
         known, relation = self.known, self.relation
-        return Parts(rho * share, tails, known, relation, method, unspent=unspent)
+        return Parts(rho * share, tails, known, relation, method, SHARES, unspent)
 
     def _known(self, rows: int | None, sets: int) -> Plan:
         shells = self.known.schema()

@@ -15,16 +15,23 @@ from gibbous.privacy.noise import Gaussian, Thresholded, gaussian_for, selecting
 
 PROOF = "docs/proofs/discovery.md"
 SHARES = {
-    "kinds": Fraction(8, 100),
-    "kinds again": Fraction(12, 100),
-    "levels": Fraction(12, 100),
-    "rare": Fraction(32, 100),
-    "bounds": Fraction(36, 100),
+    "kinds": Fraction(6, 100),
+    "kinds again": Fraction(10, 100),
+    "levels": Fraction(10, 100),
+    "rare": Fraction(26, 100),
+    "bounds": Fraction(28, 100),
+    "more": Fraction(20, 100),
 }
-"""Of the rho of discovery; the last two are divided again when it is known which columns need them."""
+"""Of the rho of discovery before a method; the last three are divided when it is known who needs them."""
+ALONE = {what: share / (1 - SHARES["more"]) for what, share in SHARES.items()} | {
+    "more": Fraction(0)
+}
+LATER = ("rare", "bounds", "kinds again", "more")  # purchases that hang on earlier ones
 GRIDS = 2  # tables a column of numbers, on which its bounds are found
 LOOKS = 2  # at levels: delta is divided by so many
-WORTH = 10  # of rho of discovery, for each share of a column's cells that a second look may find
+WORTH = (
+    8  # standard deviations of lost rows for which a second look may cost a column's part of all
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,7 @@ class Parts:
     known: Discovery
     relation: Relation
     method: Mechanism | None = None
-    shares: Mapping[str, Fraction] = field(default_factory=lambda: SHARES)
+    shares: Mapping[str, Fraction] = field(default_factory=lambda: ALONE)
     unspent: Fraction = Fraction(0)
 
     @property
@@ -85,19 +92,21 @@ class Parts:
         to look at again, bounds get all.
 
         Args:
-            weights: of the columns to be looked at again, > 0.
+            weights: of the columns to be looked at again, > 0: rows that they lost, in standard deviations.
             numbers: columns that need bounds, at most.
         Returns:
             The budget with the share of bounds; of rho, the share of each column that is looked at again.
         """
-        left = self.shares["rare"] + self.shares["bounds"]
+        left = self.shares["rare"] + self.shares["bounds"] + self.shares["more"] * bool(weights)
         own = self.shares["bounds"] * Fraction(numbers, self.columns) if weights else left
-        least, found = SHARES["rare"] / self.columns, [Fraction(weight) for weight in weights]
+        least, found = self.shares["rare"] / self.columns, [Fraction(weight) for weight in weights]
         more = left - own - len(found) * least
         shares = [least + more * weight / sum(found) for weight in found]
         if self.method is not None:
             pairs = zip(shares, found, strict=True)
-            shares = [max(least, min(share, WORTH * weight)) for share, weight in pairs]
+            shares = [
+                max(least, min(share, weight / (WORTH * self.columns))) for share, weight in pairs
+            ]
         return replace(self, shares={**self.shares, "bounds": own, "rare": left - own}), shares
 
     def left(self, spent: Iterable[Claim]) -> Fraction:
@@ -106,7 +115,7 @@ class Parts:
         No more than the shares that follow from outcomes: of kinds and usual levels nothing is left.
         """
         rest = self.rho - sum((claim.rho for claim in spent), Fraction(0))
-        most = sum(self.shares[what] for what in ("rare", "bounds", "kinds again"))
+        most = sum(self.shares[what] for what in LATER)
         return Fraction(math.floor(1000 * min(rest / self.rho, most)), 1000)
 
     def misses(self) -> tuple[tuple[str, float], ...]:
@@ -119,24 +128,23 @@ class Parts:
         words = (
             (("kinds",), "kinds, missing cells and decimals of", Fraction(0)),
             (("levels",), "usual levels of", self.tails / LOOKS),
-            (
-                ("rare", "bounds", "kinds again"),
-                "rarer levels, bounds and kinds again of",
-                self.tails / LOOKS,
-            ),
+            (LATER, "rarer levels, bounds and kinds again of", self.tails / LOOKS),
         )
         found = []
         for parts, text, tails in words:
             rho = sum((self._rho(what) for what in parts), Fraction(0))
-            rho -= self.rho * self.unspent * ("rare" in parts)
+            rho -= self.rho * self.unspent * (parts is LATER)
             claim = replace(zcdp(rho, relation=self.relation, source=PROOF), delta=tails)
-            tables = {what: self.columns * (GRIDS if what == "bounds" else 1) for what in parts}
-            sigma = max(self.noise(what, n).info().scale for what, n in tables.items())
+            tables = {what: GRIDS if what == "bounds" else 1 for what in parts if what != "more"}
+            noises = (self.noise(what, n * self.columns) for what, n in tables.items())
+            sigma = max(noise.info().scale for noise in noises)
             detail = f"gaussian noise, sigma {sigma:.6g} counts or less"
             if tails:
-                share = self.shares["rare"] / self.columns if "rare" in parts else None
+                share = self.shares["rare"] / self.columns if parts is LATER else None
                 least = self.selecting(self.columns, share).threshold
                 detail += f", levels kept above {least} or less"
+            if parts is LATER and self.method is not None and not self.unspent:
+                detail += "; what is not needed goes to the method"
             found.append(Spend(f"{text} {self.columns} columns", claim, detail))
         return tuple(found)
 

@@ -209,7 +209,7 @@ def levels_column(
 
 
 def missed(plan: Outline, kept: Mapping[str, int], sigma: float) -> float:
-    """Share of cells whose text was not kept; 0 where a second look would not be worth its price."""
+    """Noisy number of cells whose text was not kept; 0 where a second look would not be worth its price."""
     _, lost, noise = _lost(plan, kept, sigma)
     if plan.integer and lost + noise / 2 > HIDDEN * plan.present:
         lost += noise / 2  # noise hides what would be lost: levels beside these are not worth less
@@ -217,7 +217,7 @@ def missed(plan: Outline, kept: Mapping[str, int], sigma: float) -> float:
     least = 0.0 if plan.integer else max(noise / 4, LOST * plan.present)
     if lost <= least or (plan.integer and not numbers_beside(kept, FEW)):
         return 0.0
-    return lost / max(plan.present, 1.0)
+    return lost
 
 
 def stated_column(
