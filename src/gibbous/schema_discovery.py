@@ -139,14 +139,25 @@ def _paid_for(ledger: Ledger, dataset: bytes, kept: Path) -> bool:
 
 
 def missed(release: Release) -> Iterator[str]:
-    """What a schema that was bought lacks, in sentences: from noisy tables and the schema alone."""
+    """What noise hides of a schema that was bought, and of numbers: from noisy tables and the schema alone."""
     schema = release.schema
-    if not any(
-        source == "discovered" for c in schema for fact, source in c.sources if fact == "kind"
-    ):
-        return
-    yield from left_out(schema, release.plan.params.get("discovery"))
-    tables = release.tables
+    if any(c.source("kind") == "discovered" for c in schema):
+        yield from left_out(schema, release.plan.params.get("discovery"))
+        yield from _lacks(schema, release.tables)
+    for column in schema:
+        if (most := _sum_of_few(column)) >= SKEWED:
+            found = column.source("bounds") == "discovered"
+            yield f"{column.name}: a hundredth of the rows hold {most:.0%} of its sum. " + (
+                f"Those beyond {edge_text(column, column.edges[-1])}, the bound that was found, became it. "
+                "Its mean may be far too small: state wider bounds (--bounds)."
+                if found
+                else "Noise hides single ones of them, and its mean may be far off: where bounds are wider "
+                "than they need be, declare narrower ones."
+            )
+
+
+def _lacks(schema: Schema, tables: Tables | None) -> Iterator[str]:
+    """What a schema that was bought lacks, column by column."""
     for j, column in enumerate(schema):
         share = 0.0 if tables is None else _share(tables, j, column.other_code)
         if share >= SEEN:
@@ -171,12 +182,6 @@ def missed(release: Release) -> Iterator[str]:
         found = column.kind == "numeric" and column.source("bounds") == "discovered"
         if found and max(map(abs, column.edges[1:-1]), default=1) < NEAR:
             yield f"{column.name}: numbers are too close to 0 for bounds that are bought: state --bounds."
-        elif (most := _sum_of_few(column)) >= SKEWED:
-            yield (
-                f"{column.name}: a hundredth of the rows hold {most:.0%} of its sum. Those beyond "
-                f"{edge_text(column, column.edges[-1])}, the bound that was found, became it. Its mean may "
-                "be far too small: state wider bounds (--bounds)."
-            )
         if ends := _close_together(column):
             yield (
                 f"{column.name}: nearly all numbers lie between {edge_text(column, ends[0])} and "
@@ -226,7 +231,8 @@ def _wider(column: Column) -> str:
 def _sum_of_few(column: Column) -> float:
     """Share of the sum of bought numbers, by the paid law, that FEW of the rows hold: the largest ones."""
     law = column.within
-    if law is None or column.kind != "numeric" or column.source("bounds") != "discovered":
+    near = max(map(abs, column.edges[1:-1]), default=1.0) < NEAR
+    if law is None or column.kind != "numeric" or near or column.source("bins") != "discovered":
         return 0.0
     edges, weights = (np.array(one, dtype=np.float64) for one in (law.edges, law.weights))
     sizes = np.abs(edges[1:] + edges[:-1]) / 2

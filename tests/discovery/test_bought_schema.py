@@ -567,6 +567,17 @@ def test_numbers_beside_what_may_be_text_are_codes_unless_people_round_them(
     assert not codes_after_all(replace(plan, unsure=False), dict.fromkeys(texts.split(), 1_000))
 
 
+@pytest.mark.parametrize(
+    ("decimals", "codes"), [(1, True), (2, True), (3, True), (4, False), (None, False)]
+)
+def test_numbers_of_many_places_are_no_codes(decimals: int | None, codes: bool) -> None:
+    """Logarithms (0 and 6.907755 in many rows) became levels, and 38 % of their cells `other`, in 1 of 100."""
+    plan = Outline("x", "numeric", False, 20_190, decimals=decimals, unsure=True)
+    texts = ("0", "6.907755", "6.109248", "6.620073", "250", "401.9")
+
+    assert codes_after_all(plan, dict.fromkeys(texts, 3_000)) is codes
+
+
 def test_bounds_hold_a_hundredth_of_the_rows_that_lies_powers_of_ten_beyond() -> None:
     """Of 20 draws, each of 50,000 amounts, 500 lie evenly in the logarithm from 10,000 to a million.
 

@@ -302,16 +302,22 @@ def test_numbers_in_a_small_part_of_their_bounds_are_named(middle: float, said: 
     assert any("a: nearly all numbers lie between" in line for line in missed(release)) == said
 
 
+@pytest.mark.parametrize("declared", [False, True])
 @pytest.mark.parametrize(("spread", "said"), [(0.5, False), (2.5, True)])
 @pytest.mark.slow
-def test_a_sum_that_few_rows_hold_is_named(spread: float, said: bool) -> None:
+def test_a_sum_that_few_rows_hold_is_named(spread: float, said: bool, declared: bool) -> None:
     """A lognormal spread of 2.5: a hundredth of the rows hold more than half; of .5, some 3 %."""
     costs = np.round(np.random.default_rng(4).lognormal(6, spread, 6_000), 2)
     frame = pl.DataFrame({"a": costs, "b": ["x", "y"] * 3_000})
     method = gb.AdaptiveGibbs(epsilon=10, delta=1e-6)
 
-    release = gb.synthesize(
-        frame, gb.Discovery(["a", "b"], gb.Unit()), method, rows=50, ledger=gb.Ledger.ephemeral()
-    )
+    known: Any = gb.Discovery(["a", "b"], gb.Unit())
+    if declared:
+        amounts = gb.Column("a", "numeric", edges=(0.0, 1e7), decimals=2, clamp=True)
+        known = gb.Schema((amounts, gb.Column("b", "nominal", levels=("x", "y"))))
 
-    assert any("a: a hundredth of the rows hold" in line for line in missed(release)) == said
+    release = gb.synthesize(frame, known, method, rows=50, ledger=gb.Ledger.ephemeral())
+
+    told = [line for line in missed(release) if "a: a hundredth of the rows hold" in line]
+    assert len(told) == said
+    assert all(("became it" in line) != declared for line in told)

@@ -31,6 +31,7 @@ HEAP = 5  # of numbers that people round, most are multiples of it; of codes, on
 LESS = 4  # times fewer cells are lost as numbers or days, where a column is one of these after all
 DENSE = 4  # codes are further apart, in steps of the last place, than numbers that many rows have
 SHOWN = 40  # characters of a text that a note names
+POINTED = 3  # places that codes have at most
 CODES = 10  # so many whole numbers with gaps between them may be codes
 MOST_CODES = 64  # that have a bin of their own
 OUTSIDE = 0.1  # share of the cells beyond the bounds from which on there are none
@@ -165,7 +166,9 @@ def usual_instead(
 
 
 def _like_codes(plan: Outline, kept: Mapping[str, int]) -> bool:
-    """Whether the numbers of some texts lie far apart, and those of whole numbers are not rounded."""
+    """Whether numbers of few places lie far apart, for some texts, and whole ones are not rounded."""
+    if not plan.integer and (plan.decimals or POINTED + 1) > POINTED:
+        return False
     numbers = [text for text in sorted(kept, key=lambda t: -kept[t]) if _PLAIN.fullmatch(text)]
     steps = [round(float(text) * 10 ** (plan.decimals or 0)) for text in numbers] or [0]
     apart = max(steps) - min(steps) >= DENSE * len(steps) or len(numbers) < len(kept)
