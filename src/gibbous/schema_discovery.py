@@ -139,7 +139,7 @@ def _paid_for(ledger: Ledger, dataset: bytes, kept: Path) -> bool:
 
 
 def missed(release: Release) -> Iterator[str]:
-    """What noise hides of a schema that was bought, and of numbers: from noisy tables and the schema alone."""
+    """What noise hides of a bought schema, and of numbers: from noisy tables and the schema alone."""
     schema = release.schema
     if any(c.source("kind") == "discovered" for c in schema):
         yield from left_out(schema, release.plan.params.get("discovery"))

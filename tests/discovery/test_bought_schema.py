@@ -571,7 +571,7 @@ def test_numbers_beside_what_may_be_text_are_codes_unless_people_round_them(
     ("decimals", "codes"), [(1, True), (2, True), (3, True), (4, False), (None, False)]
 )
 def test_numbers_of_many_places_are_no_codes(decimals: int | None, codes: bool) -> None:
-    """Logarithms (0 and 6.907755 in many rows) became levels, and 38 % of their cells `other`, in 1 of 100."""
+    """Logarithms, 0 and 6.907755 in many rows, became levels, and 38 % of them `other`, once in 100."""
     plan = Outline("x", "numeric", False, 20_190, decimals=decimals, unsure=True)
     texts = ("0", "6.907755", "6.109248", "6.620073", "250", "401.9")
 

@@ -181,7 +181,7 @@ def test_the_plan_has_the_total_of_the_method_for_any_names() -> None:
     planned: Plan = gb.plan(known, gb.AdaptiveGibbs(epsilon=1, delta=1e-9))
 
     assert (planned.total.epsilon, planned.total.delta) == (1, gb.plan(known).total.delta)
-    assert planned.params["discovery"] == {"share": 0.4}
+    assert planned.params["discovery"] == {"share": 0.5}
 
 
 def test_a_discovery_without_a_unit_is_refused() -> None:

@@ -26,9 +26,7 @@ from gibbous.core.column import Source as Source
 from gibbous.core.column import Within as Within
 from gibbous.core.column_texts import PARAGRAPH, allowed_text, unfit_text
 from gibbous.core.errors import UsageError
-from gibbous.core.exact import shortly
 from gibbous.core.keywords import answering, answering_class, did_you_mean
-from gibbous.core.kinds import is_a
 from gibbous.core.notebook import html_table
 from gibbous.core.readers import buyer, readers
 from gibbous.core.rule_laws import laws_of
@@ -119,8 +117,7 @@ class Schema:
         name: of the data set, for people.
         description: of the data set, one paragraph, for people.
         rules: what holds in every synthetic row; records may break it.
-        unspent: where it was bought before a method: of what that was to cost, the part which the method
-            got in the end, 0 to 1.
+        unspent: where it was bought before a method: of what it might cost, what the method got, 0 to 1.
     """
 
     columns: tuple[Column, ...]
@@ -135,13 +132,6 @@ class Schema:
 
     def __post_init__(self) -> None:
         names = self.names
-        if not is_a(self.unspent, float) or not 0 <= self.unspent < 1:
-            raise UsageError(
-                "SCHEMA",
-                f"The schema says that {shortly(self.unspent)} of its price was left.",
-                "A part of it: 0 or more, and less than 1.",
-                "Remove unspent.",
-            )
         fault = unfit_text(self.description, PARAGRAPH) if self.description else None
         if fault:
             raise UsageError(
@@ -196,10 +186,8 @@ class Schema:
 
     def _repr_html_(self) -> str:
         # Levels and bounds of a draft were read off the data: they are not shown.
-        rows = [
-            (c.name, c.kind, c.size, "a level" if c.missing else "refused", _marked(c))
-            for c in self
-        ]
+        missing = ("refused", "a level")
+        rows = [(c.name, c.kind, c.size, missing[c.missing], _marked(c)) for c in self]
         return html_table(repr(self)[1:-1], ("column", "kind", "codes", "missing", "sources"), rows)
 
     @staticmethod

@@ -165,9 +165,10 @@ def _with_levels(
     asked = [name for name in asked if plans[name].kind == "levels" or plans[name].integer]
     lost = {name: missed(plans[name], kept[name], sigma) for name in asked}
     settle({name: kept[name] for name in asked if not lost[name]}, sigma)
+    rows = max(1.0, *(plan.present for plan in plans.values()))
     numbers = sum(n not in columns and plan.kind != "levels" for n, plan in plans.items())
     numbers += any(plans[name].otherwise for name in asked)  # which may yet be numbers
-    again = {n: lost[n] / sigma * (LISTED if plans[n].integer else 1) for n in asked if lost[n]}
+    again = {n: lost[n] / rows * (LISTED if plans[n].integer else 1) for n in asked if lost[n]}
     left, shares = parts.divided(list(again.values()), numbers)
     for name, share in zip(again, shares, strict=True):
         noise = left.selecting(len(again), share)
@@ -177,8 +178,7 @@ def _with_levels(
         clear = _clear_from(plans[name], scale, [more.get(text, 0) for text in texts])
         absent = more.pop(ABSENT) > clear_of_noise(parts.columns) * scale
         plans[name] = replace(plans[name], missing=plans[name].missing or absent)
-        seen = {text: rows for text, rows in more.items() if rows > clear}
-        kept[name] |= seen
+        kept[name] |= (seen := {text: number for text, number in more.items() if number > clear})
         if not usual_instead(plans, kept, name, scale) or plans[name].integer:
             settle({name: seen}, scale)
     return left, atoms, counts

@@ -29,9 +29,7 @@ ALONE = {what: share / (1 - SHARES["more"]) for what, share in SHARES.items()} |
 LATER = ("rare", "bounds", "kinds again", "more")  # purchases that hang on earlier ones
 GRIDS = 2  # tables a column of numbers, on which its bounds are found
 LOOKS = 2  # at levels: delta is divided by so many
-WORTH = (
-    8  # standard deviations of lost rows for which a second look may cost a column's part of all
-)
+WORTH = 20  # of rho of discovery, for each share of its cells that a column lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,7 @@ class Parts:
         to look at again, bounds get all.
 
         Args:
-            weights: of the columns to be looked at again, > 0: rows that they lost, in standard deviations.
+            weights: of the columns to be looked at again, > 0: the share of rows that each lost.
             numbers: columns that need bounds, at most.
         Returns:
             The budget with the share of bounds; of rho, the share of each column that is looked at again.
@@ -105,7 +103,7 @@ class Parts:
         if self.method is not None:
             pairs = zip(shares, found, strict=True)
             shares = [
-                max(least, min(share, weight / (WORTH * self.columns))) for share, weight in pairs
+                max(least, min(share, WORTH * weight / self.columns)) for share, weight in pairs
             ]
         return replace(self, shares={**self.shares, "bounds": own, "rare": left - own}), shares
 
