@@ -163,6 +163,11 @@ def _lacks(schema: Schema, tables: Tables | None) -> Iterator[str]:
         if share >= SEEN:
             more = f" {NUMBERS}" if share >= MOST else ""
             yield f"{column.name}: about {share:.1%} of rows are in {column.other!r} (rare levels).{more}"
+        if column.source("levels") == "discovered" and column.size == 1:
+            yield (
+                f"{column.name}: every row has {column.levels[0]}. Other values are too few to be found, or "
+                "there are none: state what is known (--bounds, --levels)."
+            )
         numbers = column.binned or column.source("levels") == "discovered"  # or days
         bought = column.source("missing") == "discovered"
         stated = numbers and bought and column.source("kind") == "declared"

@@ -271,6 +271,19 @@ def test_large_numbers_with_more_places_than_a_float_has_there_are_released(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("others", "said"), [(0, True), (1_000, False)])
+def test_a_column_of_which_one_value_was_found_is_named(others: int, said: bool) -> None:
+    frame = pl.DataFrame({"a": [0] * (3_000 - others) + [1] * others, "b": ["x", "y"] * 1_500})
+    method = gb.AdaptiveGibbs(epsilon=10, delta=1e-6)
+
+    release = gb.synthesize(
+        frame, gb.Discovery(["a", "b"], gb.Unit()), method, rows=50, ledger=gb.Ledger.ephemeral()
+    )
+
+    assert any("a: every row has 0." in line for line in missed(release)) == said
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("top", "said"), [(1e-12, True), (1e-7, True), (1e-3, False)])
 def test_numbers_below_the_grid_of_bounds_are_named(top: float, said: bool) -> None:
     frame = pl.DataFrame(

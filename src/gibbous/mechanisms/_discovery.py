@@ -96,10 +96,8 @@ class Discovering:
         schema, counts = bought_schema(curator, self.known, parts)
         known = {schema.names.index(name): one for name, one in counts.items()}
         unspent = parts.left(curator.spent)
-        method, schema = (
-            self.parts(rows, sets, unspent).method,
-            replace(schema, unspent=float(unspent)),
-        )
+        schema = replace(schema, unspent=float(unspent))
+        method = self.parts(rows, sets, unspent).method
         assert method is not None
         with in_account("zcdp"):
             method = with_paid_facts(method, schema)

@@ -86,10 +86,9 @@ def schema_from_json(document: Mapping[str, Any]) -> Schema:
         raise top.wrong("ignore", "holds something that is not text", "It lists column names")
     unit = _unit(top)
     columns, unspent = _columns(top), top.any("unspent") if "unspent" in top else 0.0
-    if type(unspent) is not float or not 0 <= unspent < 1:
-        raise top.wrong(
-            "unspent", "is no part", "It is a number from 0 to 1, of a schema that was bought"
-        )
+    if type(unspent) not in (int, float) or not 0 <= unspent < 1:
+        allowed = "It is 0 or more and less than 1, of a schema that was bought"
+        raise top.wrong("unspent", "is no part", allowed)
     zeros, rules = top.list("impossible") or [], read_rules(top.list("rule"))
     top.finish()
     named = {column.name: column for column in columns}
